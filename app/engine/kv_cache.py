@@ -19,6 +19,11 @@ One layer of the slab, with three rows of lengths 5, 0 and 3 (x in use, . reserv
         row 2             x x x . . . . .     cache_seqlens[2] = 3
 
 Whatever lies at or beyond a row's length is never read, so a freed row cannot leak into a later reply.
+
+Beside the slab the cache notes which token stands at each position (4 bytes, not counted as memory of keys
+and values): a nanochat model mixes the previous token's embedding into each new one, and at the start of a
+chunk that token is known only from here. The note is cut, copied and reused with its row, so it cannot
+disagree with the keys and values.
 """
 
 from __future__ import annotations
@@ -46,6 +51,7 @@ class KVCache:
         self.k_cache = torch.zeros(shape, device=device, dtype=dtype)  # (layers, B, S, G, D)
         self.v_cache = torch.zeros(shape, device=device, dtype=dtype)  # (layers, B, S, G, D)
         self.cache_seqlens = torch.zeros(batch_size, dtype=torch.int32, device=device)  # (B,)
+        self.token_ids = torch.zeros(batch_size, seq_len, dtype=torch.int32, device=device)  # (B, S)
 
     @classmethod
     def for_model(cls, model, batch_size: int, seq_len: int) -> KVCache:
@@ -113,6 +119,20 @@ class KVCache:
         """Keys and values of one row in one layer, each (S, G, D), to be written in place."""
         return self.k_cache[layer, index], self.v_cache[layer, index]
 
+    def row_ids(self, index: int) -> torch.Tensor:
+        """The ids of one row's tokens, (S,), to be written in place."""
+        return self.token_ids[index]
+
+    def record(self, ids: torch.Tensor, starts: list[int]) -> None:
+        """Note the new tokens, ids (B, T), that begin at `starts[row]` in each row. Optional for a model
+        that never asks for `previous_ids`."""
+        for index, start in enumerate(starts):
+            self.row_ids(index)[start:start + ids.shape[1]] = ids[index]
+
+    def previous_ids(self, starts: list[int]) -> torch.Tensor:
+        """The recorded token before `starts[row]` of each row, (B,) int32; of no meaning where that is 0."""
+        return torch.stack([self.row_ids(index)[max(start - 1, 0)] for index, start in enumerate(starts)])
+
     def positions_for(self, num_new: int) -> list[int]:
         """Where the next `num_new` tokens of each row begin, after checking that they fit in all of them."""
         starts = self.lengths()
@@ -143,6 +163,7 @@ class KVCache:
         length = int(self.cache_seqlens[source])
         self.k_cache[:, target, :length] = self.k_cache[:, source, :length]
         self.v_cache[:, target, :length] = self.v_cache[:, source, :length]
+        self.token_ids[target, :length] = self.token_ids[source, :length]
         self.cache_seqlens[target] = length
 
     def prefill(self, other: KVCache) -> None:
@@ -158,6 +179,7 @@ class KVCache:
             raise CacheFullError(f"a prompt of {length} tokens does not fit in a cache of {self.seq_len} positions")
         self.k_cache[:, :, :length] = other.k_cache[:, :, :length]
         self.v_cache[:, :, :length] = other.v_cache[:, :, :length]
+        self.token_ids[:, :length] = other.token_ids[:, :length]
         self.cache_seqlens.fill_(length)
 
     def select(self, rows: Sequence[int]) -> KVCache:
@@ -168,6 +190,7 @@ class KVCache:
             view.k_cache = self.k_cache[:, first:first + count]
             view.v_cache = self.v_cache[:, first:first + count]
             view.cache_seqlens = self.cache_seqlens[first:first + count]
+            view.token_ids = self.token_ids[first:first + count]
             return view
         return _ScatteredRows(self, rows)
 
@@ -188,6 +211,9 @@ class _ScatteredRows(KVCache):
 
     def row(self, layer, index):
         return self._cache.row(layer, self._rows[index])
+
+    def row_ids(self, index):
+        return self._cache.row_ids(self._rows[index])
 
     def get_layer_cache(self, layer):
         if layer not in self._gathered:

@@ -1,0 +1,211 @@
+"""The engine thread: commands in, events and snapshots out.
+
+One thread owns the model, the cache and all randomness; nothing else touches a tensor. Others hand it
+commands through a queue and never wait for it: `submit`, `cancel` and `forget` return at once. What
+happens comes back through sinks, and `snapshot` is the last picture that the thread published.
+
+No lock is held while a reply streams. A sink is called on the engine thread and must return at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+
+from app.engine.kv_cache import KVCache
+from app.engine.messages import Counts, Finished, ModelNumbers, Reason, Request, Snapshot, Timing
+from app.engine.model_runner import ModelRunner
+from app.engine.sampling import SamplingError, check_sampling
+from app.engine.scheduler import Scheduler
+from app.engine.sequence import EmptyPromptError, PromptTooLongError
+
+logger = logging.getLogger(__name__)
+
+# Torch lets go of the interpreter at every operation and must get it back hundreds of times a token.
+# With Python's own 5 ms a busy web thread could keep it that long each time.
+SWITCH_INTERVAL_S = 0.0005
+
+
+class QueueFullError(RuntimeError):
+    """Too many replies are waiting; the request was not taken."""
+
+
+class EngineWorker:
+    """`load()` gives (model, tokenizer) and runs on the engine thread, after `start`.
+
+    `rows` conversations of at most `context` tokens fit in the cache. `on_event` is the sink for what
+    belongs to no request (Evicted). `warm_up` runs the model once before it is called ready.
+    """
+
+    def __init__(self, load: Callable[[], tuple[object, object]], *, rows: int = 8, context: int = 2048,
+                 max_queue: int = 64, on_event: Callable[[object], None] | None = None, warm_up: bool = True):
+        self.model = self.tokenizer = None
+        self._load, self._rows, self._context, self._max_queue, self._warm_up = load, rows, context, max_queue, warm_up
+        self.on_event = on_event or (lambda event: None)
+        self._commands: queue.SimpleQueue = queue.SimpleQueue()
+        self._ready = threading.Event()
+        self._snapshot = Snapshot()
+        self._unfinished = 0
+        self._lock = threading.Lock()  # guards _unfinished alone, for an instant
+        self._scheduler: Scheduler | None = None
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+
+    # --- any thread
+
+    def start(self) -> None:
+        """Start the engine thread. After a fork only: threads and locks do not survive one."""
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """Ask the thread to end; replies in the making end as interrupted."""
+        self._commands.put(None)
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def snapshot(self) -> Snapshot:
+        return self._snapshot
+
+    def wait_ready(self, timeout_s: float | None = None) -> Snapshot:
+        """Wait until the model is loaded and warm, or has failed to load."""
+        self._ready.wait(timeout_s)
+        return self._snapshot
+
+    def submit(self, request: Request, sink: Callable[[object], None]) -> None:
+        """Ask for a reply. Every taken request gets exactly one Finished, as its last event.
+
+        Raises EmptyPromptError, PromptTooLongError, SamplingError or QueueFullError, and then takes nothing.
+        """
+        if not request.prompt_ids:
+            raise EmptyPromptError("there is no text to answer: the prompt has no tokens")
+        check_sampling(request.temperature, request.top_k)
+        context = self._snapshot.context
+        if context and len(request.prompt_ids) > context:
+            raise PromptTooLongError(len(request.prompt_ids), context)
+        with self._lock:
+            if self._unfinished >= self._rows + self._max_queue:
+                raise QueueFullError(f"{self._max_queue} replies are waiting already; please try again in a moment")
+            self._unfinished += 1
+
+        def counted_sink(event: object) -> None:
+            if isinstance(event, Finished):
+                with self._lock:
+                    self._unfinished -= 1
+            sink(event)
+
+        self._commands.put(("submit", request, counted_sink))
+
+    def cancel(self, reply: str) -> None:
+        """Stop a reply, wherever it is. Unknown or ended ones are ignored."""
+        self._commands.put(("cancel", reply))
+
+    def forget(self, conversation: str) -> None:
+        """Free the row of a conversation at once, ending its reply."""
+        self._commands.put(("forget", conversation))
+
+    # --- the engine thread
+
+    @torch.inference_mode()
+    def _run(self) -> None:
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        try:
+            self.model, self.tokenizer = self._load()
+            self._scheduler = Scheduler(self.model, self.tokenizer, rows=self._rows, context=self._context)
+            if self._warm_up:
+                self._warm()
+        except Exception as error:
+            logger.exception("the model could not be loaded")
+            self._snapshot = replace(self._snapshot, state="failed", failure=str(error))
+            self._ready.set()
+            self._refuse_commands(f"The model could not be loaded: {error}")
+            return
+        self._snapshot = Snapshot(state="ready", context=self._scheduler.context, model=self._model_numbers())
+        self._publish()
+        self._ready.set()
+        while self._take_commands():
+            if self._scheduler.busy:
+                self._step()
+        self._scheduler.interrupt_all()
+        self._snapshot = replace(self._snapshot, state="stopped")
+
+    def _step(self) -> None:
+        try:
+            self._scheduler.step()
+        except Exception as error:  # not of one reply: those are caught in the scheduler
+            logger.exception("an engine step failed")
+            self._scheduler.fail_all(error)
+        for event in self._scheduler.take_evictions():
+            self.on_event(event)
+        self._publish()
+
+    def _take_commands(self) -> bool:
+        """Do what was asked since the last step, waiting for something to do; False at the end."""
+        wait = not self._scheduler.busy
+        if wait:
+            self._scheduler.retention.check()
+        while True:
+            try:
+                command = self._commands.get(block=wait)
+            except queue.Empty:
+                return True
+            if command is None:
+                return False
+            self._do(*command)
+            wait = False
+
+    def _do(self, name: str, *arguments) -> None:
+        if name == "submit":
+            request, sink = arguments
+            try:
+                self._scheduler.submit(request, sink)
+            except (EmptyPromptError, PromptTooLongError, SamplingError) as error:
+                sink(_failed(request, str(error)))
+        else:
+            getattr(self._scheduler, name)(*arguments)
+        self._publish()
+
+    def _refuse_commands(self, sentence: str) -> None:
+        while (command := self._commands.get()) is not None:
+            if command[0] == "submit":
+                command[2](_failed(command[1], sentence))
+
+    def _publish(self) -> None:
+        scheduler = self._scheduler
+        self._snapshot = replace(self._snapshot, pool=scheduler.pool_numbers(), cached_tokens=scheduler.cached_tokens(),
+                                 queued=scheduler.queued(), steps=scheduler.steps)
+
+    def _warm(self) -> None:
+        """The first forward of each kind is slow (kernels are chosen, memory is mapped): do it before anybody waits."""
+        runner = ModelRunner(self.model)
+        row = KVCache.for_model(self.model, 1, min(64, self._scheduler.context))
+        token = self.tokenizer.get_bos_token_id()
+        runner.forward([[token] * (row.seq_len // 2)], row)
+        for _ in range(3):
+            runner.forward([[token]], row)
+
+    def _model_numbers(self) -> ModelNumbers:
+        model, cache = self.model, self._scheduler.cache
+        config = model.config
+        parameters = list(model.parameters()) if callable(getattr(model, "parameters", None)) else []
+        weight_bytes = getattr(model, "weight_bytes", None) or sum(p.numel() * p.element_size() for p in parameters)
+        weights_dtype = getattr(model, "weights_dtype", None) or (parameters[0].dtype if parameters else cache.dtype)
+        return ModelNumbers(
+            name=getattr(model, "name", type(model).__name__), n_layer=config.n_layer, n_head=config.n_head,
+            n_kv_head=config.n_kv_head, head_dim=config.n_embd // config.n_head,
+            weights_dtype=str(weights_dtype).removeprefix("torch."), cache_dtype=str(cache.dtype).removeprefix("torch."),
+            bytes_per_element=cache.k_cache.element_size(), bytes_per_token=cache.bytes_per_token,
+            weight_bytes=int(weight_bytes))
+
+
+def _failed(request: Request, sentence: str) -> Finished:
+    """The only event of a request that could not begin."""
+    return Finished(request.reply, Reason.ERROR, (), (), (), Counts(), Timing(), request.seed, error=sentence)

@@ -49,8 +49,10 @@ def _attend_row(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, start: int, w
         # A single query sees all keys, so no mask is needed, and the H/G queries of a KV head can stand
         # as rows of one small matrix instead of repeating that head's keys.
         grouped = q.view(1, num_kv_heads, num_heads // num_kv_heads, head_dim)
+        if num_heads == num_kv_heads and q.dtype != torch.float32 and not q.is_cuda:
+            grouped = grouped.repeat(1, 1, 2, 1)  # PyTorch's 16-bit CPU kernel is three times as fast for two queries as for one
         y = F.scaled_dot_product_attention(grouped, k.transpose(0, 1)[None], v.transpose(0, 1)[None])
-        return y.reshape(1, num_heads, head_dim)
+        return y[:, :, :num_heads // num_kv_heads].reshape(1, num_heads, head_dim)
     mask = None
     if start > 0 or (window is not None and num_stored - 1 > window):
         query = torch.arange(start, start + num_new, device=q.device)[:, None]

@@ -28,6 +28,7 @@ from torch import nn
 
 from app.models.attention import attend
 from app.models.nanochat_architecture import CONTEXT_FACTOR, SMEAR_CHANNELS, SOFTCAP, Architecture, NanochatConfig
+from app.models.reference import ReferenceGeneration
 
 
 class ContextError(ValueError):
@@ -38,7 +39,7 @@ def norm(x: torch.Tensor) -> torch.Tensor:
     return F.rms_norm(x, (x.shape[-1],))
 
 
-class Nanochat(nn.Module):
+class Nanochat(nn.Module, ReferenceGeneration):
     """A nanochat model of any date.
 
     `state` maps the names of `architecture.shapes(config)` to tensors, and is empty afterwards.

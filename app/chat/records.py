@@ -1,0 +1,60 @@
+"""What is stored: a conversation, its messages, and what happened to its memory."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass, field
+
+
+def new_id() -> str:
+    """128 random bits: nobody can guess the address of somebody else's chat."""
+    return secrets.token_urlsafe(16)
+
+
+@dataclass
+class Conversation:
+    owner: str
+    title: str
+    id: str = field(default_factory=new_id)
+    system: str | None = None
+    seq: int = 0
+    created_s: float = field(default_factory=time.time)
+    changed_s: float = field(default_factory=time.time)
+
+
+@dataclass
+class Message:
+    """`ids` are the tokens that stand for it in a prompt: of a user's message all that its turn adds, of a
+    reply what the model wrote and was given. None: to be encoded from its text."""
+    conversation: str
+    place: int
+    role: str
+    reply_to: str | None = None
+    text: str = ""
+    id: str = field(default_factory=new_id)
+    segments: list[dict] = field(default_factory=list)
+    ids: list[int] | None = None
+    masks: list[int] | None = None
+    fingerprint: str | None = None
+    reason: str | None = None
+    error: str | None = None
+    stats: dict | None = None
+    settings: dict | None = None
+    request: str | None = None
+    left_out: bool = False
+    created_s: float = field(default_factory=time.time)
+
+    @property
+    def is_reply(self) -> bool:
+        return self.role == "assistant"
+
+
+@dataclass
+class MemoryEvent:
+    """A sentence about what happened to the memory of a conversation, with its figures."""
+    conversation: str
+    code: str
+    text: str
+    figures: dict = field(default_factory=dict)
+    created_s: float = field(default_factory=time.time)

@@ -1,0 +1,118 @@
+"""Conversations on disk."""
+
+import sqlite3
+import stat
+import threading
+
+import pytest
+
+from app.chat import schema
+from app.chat.errors import StoreError
+from app.chat.records import Conversation, MemoryEvent, Message
+from app.chat.store import FILE_NAME, Store
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store(tmp_path / "data")
+    yield store
+    store.close()
+
+
+def test_what_was_written_is_read_again_after_a_restart(store):
+    conversation = Conversation(owner="me", title="a <title> \0 字")
+    message = Message(conversation.id, 0, "assistant", text="hi", segments=[{"type": "text", "text": "hi"}], ids=[1, 2], masks=[1, 0],
+                      stats={"seed": 2**63 - 1}, left_out=True)
+    store.add_conversation(conversation)
+    store.add_message(message)
+    store.add_event(MemoryEvent(conversation.id, "evicted", "A sentence.", {"tokens": 3}))
+    store.close()
+    again = Store(store.path.parent)
+    assert again.conversations("me") == [conversation]
+    assert again.messages(conversation.id) == [message]
+    assert again.events(conversation.id)[0].figures == {"tokens": 3}
+    again.close()
+    store.__init__(store.path.parent)
+
+
+def test_deleting_a_conversation_deletes_all_of_it(store):
+    conversation = Conversation(owner="me", title="t")
+    store.add_conversation(conversation)
+    store.add_message(Message(conversation.id, 0, "user"))
+    store.add_event(MemoryEvent(conversation.id, "code", "text"))
+    store.delete_conversation(conversation.id)
+    assert (store.conversations("me"), store.messages(conversation.id), store.events(conversation.id)) == ([], [], [])
+
+
+def test_a_transaction_that_fails_leaves_nothing(store):
+    with pytest.raises(ZeroDivisionError), store.transaction():
+        store.add_conversation(Conversation(owner="me", title="t"))
+        with store.transaction():
+            1 / 0
+    assert store.conversations("me") == []
+    store.add_conversation(Conversation(owner="me", title="t"))
+    assert len(store.conversations("me")) == 1
+
+
+def test_requests_of_other_sessions_are_not_found(store):
+    conversation = Conversation(owner="me", title="t")
+    store.add_conversation(conversation)
+    store.add_message(Message(conversation.id, 0, "user", request="r1"))
+    assert store.message_of_request("me", "r1").place == 0
+    assert store.message_of_request("you", "r1") is None
+
+
+def test_threads_may_write_at_once(store):
+    conversation = Conversation(owner="me", title="t")
+    store.add_conversation(conversation)
+
+    def write(first):
+        for n in range(50):
+            with store.transaction():
+                store.add_message(Message(conversation.id, first + n, "user"))
+
+    threads = [threading.Thread(target=write, args=(1000 * n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(store.messages(conversation.id)) == 200
+
+
+def test_the_database_is_for_its_owner_alone(store):
+    assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
+
+
+def test_a_database_of_a_later_version_is_refused_with_a_sentence(tmp_path):
+    Store(tmp_path).close()
+    connection = sqlite3.connect(tmp_path / FILE_NAME)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(schema.NewerSchemaError, match="version 99"):
+        Store(tmp_path)
+
+
+def test_a_file_that_is_no_database_is_refused_with_a_sentence(tmp_path):
+    (tmp_path / FILE_NAME).write_text("not a database, but long enough to be looked at as one " * 20)
+    with pytest.raises(StoreError, match="cannot be opened"):
+        Store(tmp_path)
+
+
+def test_an_old_database_is_brought_to_the_newest_version(tmp_path, monkeypatch):
+    Store(tmp_path).close()
+    monkeypatch.setattr(schema, "STEPS", [*schema.STEPS, "ALTER TABLE conversations ADD COLUMN colour TEXT;"])
+    Store(tmp_path).close()
+    connection = sqlite3.connect(tmp_path / FILE_NAME)
+    assert connection.execute("PRAGMA user_version").fetchone() == (len(schema.STEPS),)
+    assert "colour" in [row[1] for row in connection.execute("PRAGMA table_info(conversations)")]
+    connection.close()
+
+
+def test_a_migration_that_fails_changes_nothing(tmp_path, monkeypatch):
+    Store(tmp_path).close()
+    monkeypatch.setattr(schema, "STEPS", [*schema.STEPS, "ALTER TABLE conversations ADD COLUMN colour TEXT; SELECT nonsense;"])
+    with pytest.raises(StoreError):
+        Store(tmp_path)
+    connection = sqlite3.connect(tmp_path / FILE_NAME)
+    assert "colour" not in [row[1] for row in connection.execute("PRAGMA table_info(conversations)")]
+    connection.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.settings import MAX_SEED, MAX_TEMPERATURE, OPTION, OPTIONS, Settings, SettingsError, add_options
+from app.settings import MAX_SEED, MAX_TEMPERATURE, OPTION, OPTIONS, Settings, SettingsError, add_options, readme_rows
 
 
 def from_line(*arguments, environ=None, names=()):
@@ -102,3 +102,9 @@ def test_every_field_is_an_option_and_flags_and_variables_are_told_apart():
 def test_ranges_are_those_of_the_sampler():
     from app.engine import sampling
     assert (MAX_TEMPERATURE, MAX_SEED) == (sampling.MAX_TEMPERATURE, sampling.MAX_SEED)
+
+
+def test_the_readme_lists_every_option_as_the_table_has_it():
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8").splitlines()
+    missing = [row for row in readme_rows() if row not in readme]
+    assert not missing, "README.md lacks these lines:\n" + "\n".join(missing)

@@ -1,0 +1,204 @@
+// The chat page: mounts every part, and carries events from the server to them and wishes from them to the server.
+
+import { mountChannel } from "./channel.js";
+import { mountComposer } from "./composer.js";
+import { ask, mountConfirm, mountDialog } from "./dialogs.js";
+import { fill, pageJson } from "./dom.js";
+import { mountDrawer } from "./drawer.js";
+import { gather } from "./frames.js";
+import { mountNotice } from "./notice.js";
+import { mountPanel } from "./panel.js";
+import { mountReadiness } from "./readiness.js";
+import { mountScroll } from "./scroll.js";
+import { mountSettings } from "./settings.js";
+import { mountSidebar } from "./sidebar.js";
+import { mountStatus } from "./status.js";
+import { mountThemeSwitch } from "./theme_switch.js";
+import { mountTranscript } from "./transcript.js";
+import { say } from "./words.js";
+
+const element = (id) => document.getElementById(id);
+const { root, socket } = document.body.dataset;
+const page = pageJson("page-data");
+
+let asked = null;      // {request, text}: a question that the server has not taken yet
+let stopWanted = false; // stop was pressed before the reply had a name
+
+const notice = mountNotice(element("notice"));
+const panel = mountPanel(element("panel"), element("panel-line"));
+const confirm = mountConfirm(element("confirm-dialog"));
+const status = mountStatus(element("state"), element("announcer"), {
+  state: page.state,
+  showWait: (text, fraction) => transcript.wait(text, fraction),
+});
+const scroll = mountScroll(element("transcript"), element("to-newest"));
+
+const frames = gather(apply, () => {
+  transcript.paint();
+  panel.paint();
+  status.paint();
+  composer.busy = isBusy();
+});
+
+const channel = mountChannel({
+  path: socket,
+  conversation: page.conversation?.id ?? null,
+  seq: page.seq,
+  receive: frames.push,
+  changed: (isOpen) => status.connected(isOpen),
+});
+
+const transcript = mountTranscript(element("messages"), element("welcome"), scroll, {
+  regenerate: (message, followers) => again(message, followers, settings.current),
+  repeat: (message, followers) => again(message, followers, repeating(message.settings)),
+  continue: (message) => !isBusy() && channel.ask({ type: "continue", message: message.id, settings: settings.current }),
+  edit: (message, text) => send(text, { type: "edit", message: message.id }),
+});
+
+const composer = mountComposer({
+  form: element("composer-form"),
+  area: element("composer"),
+  send: element("send"),
+  stop: element("stop"),
+  notice,
+  limitBytes: page.limits.text_bytes,
+  draftKey: () => channel.conversation ?? "new",
+  onSend: (text) => send(text, { type: "send" }),
+  onStop: stop,
+});
+
+const settings = mountSettings({
+  button: element("open-settings"),
+  dialog: element("settings-dialog"),
+  cacheSwitch: element("use-cache"),
+  cacheNote: element("cache-off"),
+  onCacheSwitch: (isOn) => { status.withoutCache = !isOn; },
+});
+
+const sidebar = mountSidebar({
+  element: element("sidebar"),
+  chatDialog: mountDialog(element("chat-dialog")),
+  confirm,
+  root,
+  current: () => channel.conversation,
+  rename: (id, title) => channel.ask({ type: "rename", conversation: id, title }),
+  remove: (id) => channel.ask({ type: "delete", conversation: id }),
+});
+
+// --- from the server
+
+function apply(event) {
+  if (event.request && event.request === asked?.request) settle(event);
+  if (event.type === "error") return refused(event);
+  if (event.type === "conversation") return renamed(event);
+  if (event.type === "message" && event.role === "assistant" && !event.state) status.replyBegan();
+  transcript.receive(event);
+  panel.receive(event);
+  status.receive(event);
+  if (event.type === "cache") sidebar.tokens(event.cache.conversation?.tokens);
+  if (event.type === "done") ended(event);
+  if (stopWanted && transcript.writingId) stop();
+}
+
+function settle(event) {
+  if (event.type !== "error" && asked.isTyped) composer.taken(asked.text);
+  asked = null;
+  composer.sending(false);
+  status.sending(false);
+}
+
+function refused(event) {
+  notice.show(event.text || say("notice.too_long", { bytes: "", limit: "" }));
+}
+
+function renamed(event) {
+  sidebar.receive(event);
+  if (event.foreign) {
+    sidebar.refresh();
+    return;
+  }
+  if (event.deleted) {
+    location.assign(root);
+    return;
+  }
+  if (event.url && location.pathname !== event.url) history.replaceState(null, "", event.url);
+  document.title = `${event.title} · ${say("app")}`;
+  fill(element("chat"), "title", event.title);
+}
+
+function ended(event) {
+  status.replyEnded(event);
+  stopWanted = false;
+  sidebar.refresh();
+}
+
+// --- from the person
+
+const isBusy = () => asked !== null || transcript.writingId !== null;
+
+/** Sends a question, new or edited; false when it was not. */
+function send(text, frame) {
+  if (isBusy()) return notice.show(say("notice.busy")), false;
+  if (!composer.fits(text)) return false;
+  notice.hide();
+  const request = channel.ask({ base: transcript.lastId, ...frame, text, settings: settings.current });
+  asked = { request, text, isTyped: frame.type === "send" };
+  composer.sending(true);
+  status.sending(true);
+  return true;
+}
+
+async function again(message, followers, wanted) {
+  if (isBusy()) return notice.show(say("notice.busy"));
+  if (followers > 0 && !await confirm(say("ask.again", { count: followers }), "Answer again")) return;
+  notice.hide();
+  channel.ask({ type: "regenerate", message: message.id, settings: wanted });
+}
+
+/** The settings that make the same answer once more. */
+function repeating(made) {
+  const wanted = { ...settings.current };
+  for (const name of ["seed", "temperature", "top_k", "max_tokens", "use_cache"]) {
+    if (made[name] !== null && made[name] !== undefined) wanted[name] = made[name];
+  }
+  return wanted;
+}
+
+function stop() {
+  if (asked && !channel.isOpen) { // it was never sent: it goes back into the box
+    channel.drop(asked.request);
+    settle({ type: "error" });
+    composer.busy = isBusy();
+    return;
+  }
+  const message = transcript.writingId;
+  stopWanted = message === null;
+  if (message && !channel.tell({ type: "stop", message })) notice.show(say("notice.offline"));
+}
+
+async function forget() {
+  if (!await ask(element("forget-dialog"))) return;
+  try {
+    const answer = await fetch(`${root}api/forget`, { method: "POST", credentials: "same-origin" });
+    if (!answer.ok) throw new Error(`forget: ${answer.status}`);
+    sessionStorage.clear();
+    location.assign(root);
+  } catch {
+    notice.show(say("notice.forget_failed"));
+  }
+}
+
+mountThemeSwitch(element("theme"));
+mountDrawer(element("sidebar"), "(width < 74rem)");
+mountDrawer(element("panel"), "(width < 54rem)");
+mountDialog(element("forget-dialog"));
+element("open-forget").addEventListener("click", forget);
+element("welcome")?.addEventListener("click", (event) => {
+  const idea = event.target.closest("[data-idea]");
+  if (idea && !isBusy()) send(idea.textContent, { type: "send" });
+});
+document.addEventListener("visibilitychange", () => { if (!document.hidden) sidebar.refresh(); });
+mountReadiness({ root, isLoading: () => status.state === "loading" && transcript.writingId === null, status, panel, conversation: () => channel.conversation });
+panel.show(page.cache);
+status.paint();
+composer.busy = isBusy();

@@ -1,0 +1,97 @@
+// The text box: sending and stopping, what Enter means, what is too long, and that nothing typed is lost.
+// Text stays in the box until the server has it.
+
+import { count } from "./format.js";
+import { meansSend } from "./keys.js";
+import { tab } from "./storage.js";
+import { say } from "./words.js";
+
+const DRAFT_AFTER_MS = 300;
+const LONGEST_DRAFT = 100000; // characters; the browser keeps little for a page
+
+const encoder = new TextEncoder();
+
+/** Bytes of `text` as it will be sent. */
+export const byteLength = (text) => encoder.encode(text).length;
+
+export function mountComposer({ form, area, send, stop, notice, limitBytes, draftKey, onSend, onStop }) {
+  let isBusy = false;
+  let isTooLong = false;
+  let draftTimer = 0;
+  const key = () => `draft:${draftKey()}`;
+
+  if (!area.value) area.value = tab.get(key()) ?? "";
+
+  /** Refuses what is too long, with both numbers; true when it fits. */
+  function fits(text, sentence) {
+    // a character has at most 3 bytes a UTF-16 unit: most texts need no counting
+    const size = text.length * 3 <= limitBytes ? 0 : byteLength(text);
+    if (size <= limitBytes) return true;
+    notice.show(say(sentence, { bytes: count(size), limit: count(limitBytes) }));
+    return false;
+  }
+
+  function changed() {
+    const fitsNow = fits(area.value, "notice.too_long");
+    if (fitsNow && isTooLong) notice.hide();
+    isTooLong = !fitsNow;
+    send.disabled = isTooLong;
+    clearTimeout(draftTimer);
+    draftTimer = setTimeout(saveDraft, DRAFT_AFTER_MS);
+  }
+
+  function saveDraft() {
+    tab.set(key(), area.value.length > LONGEST_DRAFT ? "" : area.value);
+  }
+
+  function submit() {
+    const text = area.value;
+    if (!text.trim() || isTooLong) return area.focus();
+    if (isBusy) return notice.show(say("notice.busy"));
+    notice.hide();
+    onSend(text);
+  }
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    submit();
+  });
+  area.addEventListener("keydown", (event) => {
+    if (!meansSend(event)) return;
+    event.preventDefault();
+    submit();
+  });
+  area.addEventListener("input", changed);
+  area.addEventListener("paste", (event) => {
+    // a text far over the limit would make the box itself slow: it is not let in, and that is said
+    if (!fits(event.clipboardData?.getData("text/plain") ?? "", "notice.paste_too_long")) event.preventDefault();
+  });
+  stop.addEventListener("click", onStop);
+  addEventListener("pagehide", saveDraft);
+  changed();
+
+  return {
+    fits: (text) => fits(text, "notice.too_long"),
+    focus: () => area.focus(),
+    put(text) {
+      area.value = text;
+      changed();
+    },
+    get text() { return area.value; },
+    /** The server has `text`: the box is for the next one, unless something else stands in it by now. */
+    taken(text) {
+      if (area.value === text) area.value = "";
+      saveDraft();
+      changed();
+    },
+    sending(is) { form.classList.toggle("is-sending", is); },
+    set busy(is) {
+      if (is === isBusy) return;
+      isBusy = is;
+      const hadFocus = document.activeElement === (is ? send : stop);
+      stop.hidden = !is;
+      send.hidden = is;
+      if (hadFocus) area.focus({ preventScroll: true });
+    },
+  };
+}

@@ -1,0 +1,39 @@
+// Copying to the clipboard, also over plain http, where `navigator.clipboard` does not exist.
+
+import { setText, slot } from "./dom.js";
+import { say } from "./words.js";
+
+const SHOWN_MS = 1600;
+
+/** Copies `text` and says on `button` whether it did. */
+export async function copyFrom(button, text) {
+  const ok = await write(text);
+  const label = slot(button, "copy");
+  setText(label, say(ok ? "copy.done" : "copy.failed"));
+  button.classList.toggle("is-done", ok);
+  setTimeout(() => {
+    setText(label, say("copy"));
+    button.classList.remove("is-done");
+  }, SHOWN_MS);
+}
+
+async function write(text) {
+  if (navigator.clipboard?.writeText) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch { /* not allowed: the old way may be */ }
+  }
+  const had = document.activeElement;
+  const area = document.createElement("textarea");
+  area.value = text;
+  area.className = "visually-hidden";
+  area.setAttribute("aria-hidden", "true");
+  document.body.append(area);
+  area.select();
+  let ok = false;
+  try { ok = document.execCommand("copy"); } catch { /* neither way */ }
+  area.remove();
+  had?.focus?.({ preventScroll: true });
+  return ok;
+}

@@ -1,0 +1,155 @@
+// One message of the conversation: the server's element, kept up to date. Text that a model or a person
+// wrote goes in as text; only the server's own finished blocks go in as HTML.
+
+import { clone, fill, setText, slot } from "./dom.js";
+import { count, rate } from "./format.js";
+import { mountTail } from "./tail.js";
+import { fillToolCall, newToolCall } from "./tool_call.js";
+import { say } from "./words.js";
+
+/** An element for `view`, which has the shape of the server's: id, role, state, text, parts, tail, stats. */
+export function newMessage(view) {
+  const element = clone(view.role === "user" ? "user" : "assistant");
+  element.dataset.id = view.id;
+  element.dataset.edge = view.edge ?? "";
+  const message = mountMessage(element);
+  if (view.role === "user") {
+    fill(element, "text", view.text ?? "");
+    return message;
+  }
+  for (const part of view.parts ?? []) {
+    if (part.type === "tool_call") message.toolCall(part);
+    else message.block(part.index, part.html, "");
+  }
+  if (view.tail) message.append(view.tail);
+  message.paint();
+  if (view.state && view.state !== "writing") message.end(view.state, view.stats, view.text);
+  return message;
+}
+
+export function mountMessage(element) {
+  const body = element.querySelector(".message__body");
+  const tail = element.dataset.role === "assistant" ? mountTail(slot(element, "tail")) : null;
+
+  for (const block of body.querySelectorAll(".block")) addCopyButtons(block);
+
+  function place(part, index) {
+    part.dataset.index = index;
+    const old = body.querySelector(`:scope > [data-index="${index}"]`);
+    if (old) {
+      old.replaceWith(part);
+      return;
+    }
+    const later = [...body.querySelectorAll(":scope > [data-index]")].find((other) => Number(other.dataset.index) > index);
+    body.insertBefore(part, later ?? slot(body, "tail"));
+  }
+
+  function shown() {
+    if (body.classList.contains("is-waiting")) body.classList.remove("is-waiting");
+  }
+
+  return {
+    element,
+    get id() { return element.dataset.id; },
+    get role() { return element.dataset.role; },
+    get state() { return element.dataset.state; },
+
+    append(text) {
+      if (text) shown();
+      tail.append(text);
+    },
+
+    block(index, html, rest) {
+      shown();
+      const block = document.createElement("div");
+      block.className = "block";
+      block.innerHTML = html; // made by the server's renderer, with raw HTML off
+      addCopyButtons(block);
+      place(block, index);
+      tail.replace(rest ?? "");
+    },
+
+    toolCall(call) {
+      shown();
+      let part = body.querySelector(`:scope > .tool-call[data-index="${call.index}"]`);
+      if (!part) {
+        part = newToolCall();
+        place(part, call.index);
+      }
+      fillToolCall(part, call);
+    },
+
+    /** It goes on being written. */
+    reopen() {
+      element.dataset.state = "writing";
+      fill(element, "end", "");
+      body.classList.toggle("is-waiting", tail.isEmpty && !body.querySelector(":scope > [data-index]"));
+    },
+
+    /** What is waited for before the first word; `fraction` of the reading done, or null. */
+    wait(text, fraction) {
+      setText(slot(element, "wait"), text);
+      const progress = slot(element, "progress");
+      progress.toggleAttribute("data-shown", fraction !== null);
+      progress.value = fraction ?? 0;
+    },
+
+    end(state, stats, text) {
+      tail.paint();
+      element.dataset.state = state;
+      body.classList.remove("is-waiting");
+      setText(slot(element, "end"), (state === "error" && text) || say(`end.${state}`));
+      if (stats) showStats(element, stats);
+    },
+
+    paint() { tail?.paint(); },
+
+    /** As plain text, for the clipboard. */
+    text() {
+      if (!tail) return slot(element, "text").textContent;
+      return [...body.querySelectorAll(":scope > [data-index], :scope > .tail")].map(plain).filter(Boolean).join("\n\n");
+    },
+
+    /** The settings it was made with, as far as the server said them. */
+    get settings() {
+      try { return JSON.parse(element.dataset.settings); } catch { return {}; }
+    },
+  };
+}
+
+function showStats(element, stats) {
+  element.dataset.settings = JSON.stringify(stats);
+  const said = [say("stats.tokens", { count: count(stats.generated_tokens) })];
+  if (stats.write_tokens_per_s) said.push(`${rate(stats.write_tokens_per_s)}/s`);
+  if (stats.use_cache === false) said.push(say("stats.slow"));
+  setText(slot(element, "stats"), said.join(" · "));
+  const hasSeed = stats.seed !== null && stats.seed !== undefined;
+  element.querySelector("[data-action=repeat]").hidden = !hasSeed;
+  if (hasSeed) setText(slot(element, "seed"), say("stats.seed", { seed: stats.seed }));
+}
+
+function plain(part) {
+  if (part.matches(".tool-call")) {
+    const result = slot(part, "result").textContent;
+    return slot(part, "expression").textContent + (result && ` = ${result}`);
+  }
+  const copy = part.cloneNode(true);
+  for (const button of copy.querySelectorAll("button")) button.remove();
+  // innerText needs a place in the page to know where lines break
+  copy.classList.add("visually-hidden");
+  document.body.append(copy);
+  const text = copy.innerText.trim();
+  copy.remove();
+  return text;
+}
+
+function addCopyButtons(block) {
+  for (const pre of block.querySelectorAll("pre")) {
+    if (pre.parentElement.classList.contains("code-frame")) continue;
+    const frame = document.createElement("div");
+    frame.className = "code-frame";
+    pre.replaceWith(frame);
+    pre.tabIndex = 0; // a long line is scrolled by keyboard, too
+    frame.append(clone("code-copy"), pre);
+  }
+}

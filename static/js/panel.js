@@ -1,0 +1,135 @@
+// The numbers of what the model remembers. Takes `cache` events and the stats of a reply, shows the newest once
+// a frame. Computes only what the contract defines from them.
+
+import { fill, setText, slot } from "./dom.js";
+import { bytes, count, rate, seconds } from "./format.js";
+import { say } from "./words.js";
+
+const EVENTS_SHOWN = 4;
+const SPEED_EVERY_MS = 250; // a number that changes faster than this cannot be read
+const SPEED_AFTER_TOKENS = 8;
+
+export function mountPanel(element, line) {
+  let cache = null;
+  let isStale = false;
+  let speed = null; // while writing: {from, to, tokens, shown}
+
+  const number = (name, value, text) => {
+    const place = slot(element, name);
+    setText(place, text);
+    place.dataset.value = value;
+    if (place.value !== undefined) place.value = value;
+  };
+
+  function paint() {
+    if (!isStale || !cache) return;
+    isStale = false;
+    const { conversation: here = {}, last_reply: reply = {}, pool = {}, model = {}, process = {} } = cache;
+    const tokens = here.tokens ?? 0;
+    const limit = here.limit ?? 0;
+    number("tokens", tokens, count(tokens));
+    number("bytes_used", here.bytes_used ?? 0, bytes(here.bytes_used));
+    fill(element, "bytes_reserved", bytes(limit * (model.bytes_per_token ?? 0)));
+    fill(element, "of", say("panel.of", { tokens: count(tokens), limit: count(limit) }));
+    for (const origin of ["reused", "read", "written", "forced"]) number(origin, reply[origin] ?? 0, count(reply[origin]));
+    const made = (reply.written ?? 0) + (reply.forced ?? 0);
+    // the last token made is in no cache yet: it has not been computed with
+    fill(element, "computed", count(Math.max(0, (reply.read ?? 0) + made - (made ? 1 : 0))));
+    fill(element, "without_cache", count(reply.without_cache));
+    paintBar(tokens, limit, reply, made);
+    paintMachine(pool, model, process);
+    fill(element, "formula", !model.n_layer ? "" : say("panel.formula", {
+      layers: model.n_layer, heads: model.n_kv_head, dim: model.head_dim, tokens: count(tokens),
+      element: model.bytes_per_element, bytes: count(here.bytes_used),
+    }));
+    fill(line, "line", say("panel.line", { tokens: count(tokens), bytes: bytes(here.bytes_used) }));
+    line.querySelector(".panel-line__dot").classList.toggle("is-warm", tokens > 0);
+  }
+
+  function paintBar(tokens, limit, reply, made) {
+    const bar = slot(element, "bar");
+    const reused = made || reply.read ? Math.min(tokens, reply.reused ?? 0) : tokens;
+    const wanted = { reused, read: reply.read ?? 0, written: reply.written ?? 0, forced: reply.forced ?? 0 };
+    const shown = {};
+    let x = 0;
+    for (const part of bar.querySelectorAll(".context-bar__part")) {
+      const width = Math.min(wanted[part.dataset.origin], tokens - x);
+      shown[part.dataset.origin] = count(width);
+      part.setAttribute("x", limit ? `${(100 * x) / limit}%` : "0%");
+      part.setAttribute("width", limit ? `${(100 * width) / limit}%` : "0%");
+      x += width;
+    }
+    bar.dataset.value = tokens;
+    bar.dataset.max = limit;
+    bar.setAttribute("aria-label", say("panel.bar", { tokens: count(tokens), limit: count(limit), ...shown }));
+  }
+
+  function paintMachine(pool, model, process) {
+    setText(slot(element, "rows"), `${count(pool.rows_used)} of ${count(pool.rows)}`);
+    fill(element, "pool_tokens", count(pool.tokens));
+    fill(element, "pool_used", bytes(pool.bytes_used));
+    fill(element, "pool_reserved", bytes(pool.bytes_reserved));
+    fill(element, "evictions", count(pool.evictions));
+    fill(element, "weights", bytes(model.weight_bytes));
+    fill(element, "resident", bytes(process.resident_bytes));
+  }
+
+  function showStats(stats) {
+    if (!stats) return;
+    const { time_to_first_token_s: first, read_tokens_per_s: reads, write_tokens_per_s: writes } = stats;
+    fill(element, "first", first === null || first === undefined ? "–" : seconds(first));
+    fill(element, "reads", reads ? rate(reads) : "–");
+    fill(element, "writes", writes ? rate(writes) : "–");
+  }
+
+  function countSpeed(event) {
+    const now = performance.now();
+    speed ??= { from: now, tokens: 0, shown: 0 };
+    speed.tokens += event.tokens?.length ?? 1;
+    if (speed.tokens <= SPEED_AFTER_TOKENS || now - speed.shown < SPEED_EVERY_MS) return;
+    speed.shown = now;
+    fill(element, "writes", rate((1000 * (speed.tokens - 1)) / (now - speed.from)));
+  }
+
+  function addEvent(event) {
+    const list = slot(element, "events");
+    const item = document.createElement("li");
+    item.className = "happened__item";
+    item.dataset.code = event.code ?? "";
+    item.textContent = event.text ?? "";
+    list.append(item);
+    while (list.children.length > EVENTS_SHOWN) list.firstElementChild.remove();
+    list.closest("section").hidden = false;
+  }
+
+  const handlers = {
+    cache(event) {
+      cache = event.cache ?? { ...event, conversation: event.numbers ?? event.conversation };
+      isStale = true;
+    },
+    message(event) {
+      if (event.role !== "assistant") return;
+      speed = null;
+      for (const name of ["first", "reads", "writes"]) fill(element, name, "–");
+    },
+    token: countSpeed,
+    event: addEvent,
+    done(event) {
+      speed = null;
+      showStats(event.stats);
+    },
+    snapshot(event) {
+      if (event.cache) handlers.cache({ cache: event.cache });
+    },
+  };
+
+  return {
+    receive(event) { handlers[event.type]?.(event); },
+    paint,
+    /** Shows a `cache` object that was fetched. */
+    show(fetched) {
+      handlers.cache({ cache: fetched });
+      paint();
+    },
+  };
+}

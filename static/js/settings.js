@@ -1,0 +1,63 @@
+// How the next answers are made: kept in this browser, sent with every question. What is empty is not sent,
+// so that the model's own recommendation holds.
+
+import { kept, tab } from "./storage.js";
+
+const NUMBERS = ["temperature", "top_k", "max_tokens", "seed"];
+
+export function mountSettings({ button, dialog, cacheSwitch, cacheNote, onCacheSwitch }) {
+  const form = dialog.querySelector("form");
+  const error = dialog.querySelector("#settings-error");
+  let saved = clean(kept.get("settings"));
+
+  mountCacheSwitch();
+  for (const closer of dialog.querySelectorAll("[data-dismiss]")) closer.addEventListener("click", () => dialog.close());
+  button.addEventListener("click", () => {
+    error.textContent = "";
+    for (const name of [...NUMBERS, "system"]) form.elements[name].value = saved[name] ?? "";
+    dialog.showModal();
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const wrong = NUMBERS.map((name) => form.elements[name]).find((input) => !input.validity.valid);
+    if (wrong) {
+      error.textContent = `${wrong.labels[0].textContent}: ${wrong.validationMessage}`;
+      wrong.focus();
+      return;
+    }
+    saved = clean(Object.fromEntries(new FormData(form)));
+    kept.set("settings", saved);
+    dialog.close();
+  });
+  dialog.querySelector("#settings-reset").addEventListener("click", () => {
+    for (const name of [...NUMBERS, "system"]) form.elements[name].value = "";
+  });
+
+  function mountCacheSwitch() {
+    cacheSwitch.checked = tab.get("use_cache") ?? true;
+    const show = () => {
+      cacheNote.hidden = cacheSwitch.checked;
+      onCacheSwitch(cacheSwitch.checked);
+    };
+    cacheSwitch.addEventListener("change", () => {
+      tab.set("use_cache", cacheSwitch.checked);
+      show();
+    });
+    show();
+  }
+
+  return {
+    /** For a `send`: only what differs from the model's own. */
+    get current() { return { ...saved, use_cache: cacheSwitch.checked }; },
+  };
+}
+
+function clean(values) {
+  const result = {};
+  for (const name of NUMBERS) {
+    const value = values?.[name];
+    if (value !== undefined && value !== null && value !== "" && Number.isFinite(Number(value))) result[name] = Number(value);
+  }
+  if (typeof values?.system === "string" && values.system.trim()) result.system = values.system;
+  return result;
+}

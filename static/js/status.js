@@ -1,0 +1,78 @@
+// What the page is doing, in a word that names it, and the two sentences that a screen reader hears.
+
+import { setText } from "./dom.js";
+import { count } from "./format.js";
+import { knows, say } from "./words.js";
+
+const PATIENCE_MS = 700; // a break shorter than this is nobody's business
+
+export function mountStatus(element, announcer, { state, showWait }) {
+  let current = { state: state === "ready" ? "idle" : state, text: element.textContent };
+  let reading = null;
+  let isConnected = true;
+  let isSending = false;
+  let slow = false;
+  let patience = 0;
+  let tokens = 0;
+
+  function sentence() {
+    const { state: name } = current;
+    if (name === "reading" && reading) return say("state.reading", { done: count(reading.done), total: count(reading.total) });
+    if (name === "queued" && current.place) return say("state.queued", { place: count(current.place) });
+    if (name === "failed" && current.text) return say("state.failed", { text: current.text });
+    if (name === "writing" && slow) return say("state.writing_slow");
+    return say(knows(`state.${name}_unknown`) ? `state.${name}_unknown` : `state.${name}`);
+  }
+
+  function show() {
+    let name = current.state;
+    let text = sentence();
+    if (!isConnected) {
+      name = "reconnecting";
+      text = say(isSending ? "state.reconnecting_send" : "state.reconnecting");
+    } else if (isSending && name === "idle") text = say("state.sending");
+    if (element.dataset.state !== name) element.dataset.state = name;
+    setText(element, text);
+    const isReading = current.state === "reading" && reading && reading.total > 0;
+    showWait(text, isReading ? reading.done / reading.total : null);
+  }
+
+  const announce = (text) => setText(announcer, text);
+
+  return {
+    receive(event) {
+      if (event.type === "state") {
+        current = { state: event.state === "ready" ? "idle" : event.state, place: event.place, text: event.text };
+        if (event.state !== "reading") reading = null;
+      } else if (event.type === "reading") {
+        reading = event;
+        current = { state: "reading" };
+      } else if (event.type === "cache") tokens = event.conversation?.tokens ?? event.cache?.conversation?.tokens ?? tokens;
+    },
+    paint: show,
+
+    connected(is) {
+      clearTimeout(patience);
+      if (is) {
+        isConnected = true;
+        show();
+      } else patience = setTimeout(() => { isConnected = false; show(); }, PATIENCE_MS);
+    },
+    sending(is) {
+      isSending = is;
+      show();
+    },
+    set withoutCache(is) { slow = is; },
+    set(name, text) {
+      current = { state: name, text };
+      show();
+    },
+    get state() { return current.state; },
+
+    replyBegan() { announce(say("says.start")); },
+    replyEnded(event) {
+      const written = count(event.stats?.generated_tokens);
+      announce(say(event.reason === "stop" ? "says.end" : "says.end_cut", { written, tokens: count(tokens) }));
+    },
+  };
+}

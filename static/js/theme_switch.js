@@ -1,0 +1,33 @@
+// The button that changes between light and dark. A choice equal to the system's is not stored, so that
+// the page follows the system again.
+
+import { slot } from "./dom.js";
+import { say } from "./words.js";
+
+const systemDark = matchMedia("(prefers-color-scheme: dark)");
+
+export function mountThemeSwitch(button) {
+  const root = document.documentElement;
+  const current = () => root.dataset.theme ?? (systemDark.matches ? "dark" : "light");
+
+  function show() {
+    const dark = current() === "dark";
+    slot(button, "theme").textContent = say(dark ? "theme.to_light" : "theme.to_dark");
+    button.querySelector(".theme__light").style.display = dark ? "none" : "block";
+    button.querySelector(".theme__dark").style.display = dark ? "block" : "none";
+  }
+
+  button.addEventListener("click", () => {
+    const next = current() === "dark" ? "light" : "dark";
+    const isSystem = (next === "dark") === systemDark.matches;
+    if (isSystem) delete root.dataset.theme;
+    else root.dataset.theme = next;
+    try {
+      if (isSystem) localStorage.removeItem("theme");
+      else localStorage.setItem("theme", next);
+    } catch { /* not remembered, then */ }
+    show();
+  });
+  systemDark.addEventListener("change", show);
+  show();
+}

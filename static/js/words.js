@@ -1,0 +1,12 @@
+// The page's sentences. They are written once, in templates/_words.html.
+
+import { pageJson } from "./dom.js";
+
+const words = pageJson("page-words");
+
+/** The sentence `key` with its `{slots}` filled; an unknown key is empty. */
+export function say(key, values = {}) {
+  return (words[key] ?? "").replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ""));
+}
+
+export const knows = (key) => key in words;

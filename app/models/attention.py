@@ -9,12 +9,19 @@ Where the queries stand when T new tokens follow `start` stored ones (T = 3, sta
         query 4    . . x x | x . .
         query 5    . . . x | x x .
         query 6    . . . . | x x x
+
+This module owns no tensor but the last masks. It must never move a row's position: the model does so
+once, after its last layer.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 import torch.nn.functional as F
+
+LONG_ROW_TOKENS = 512  # from here on a single 16-bit query on the CPU is better asked of all KV heads at once
 
 
 def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kv_cache=None, layer: int = 0,
@@ -22,44 +29,82 @@ def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kv_cache=None, lay
     """q (B, T, H, D), k and v (B, T, G, D) -> (B, T, H, D).
 
     Without a cache the T tokens are all there is. With one, k and v are first written into `layer` of
-    each row at its own `starts[row]`, and the queries see what the row then holds. The position is not
-    advanced here: the model does so once, after its last layer. `window` None means all.
+    each row at its own `starts[row]`, and the queries see what the row then holds. `window` None means all.
     """
     if kv_cache is None:
-        return torch.stack([_attend_row(q[b], k[b], v[b], 0, window) for b in range(q.shape[0])])
-    num_new = q.shape[1]
-    rows = []
+        return _attend(q, k, v, 0, window)
+    num_new, rows = q.shape[1], []
     for b, start in enumerate(starts):
         keys, values = kv_cache.row(layer, b)  # (S, G, D)
         end = start + num_new
         keys[start:end] = k[b]
         values[start:end] = v[b]
-        rows.append(_attend_row(q[b], keys[:end], values[:end], start, window))
-    return rows[0].unsqueeze(0) if len(rows) == 1 else torch.stack(rows)
+        rows.append(_attend(q[b:b + 1], keys[None, :end], values[None, :end], start, window))
+    return rows[0] if len(rows) == 1 else torch.cat(rows)
 
 
-def _attend_row(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, start: int, window: int | None) -> torch.Tensor:
-    """One row: q (T, H, D) at positions start.., k and v (S, G, D) with S = start + T -> (T, H, D)."""
-    num_new, num_heads, head_dim = q.shape
+def _attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, start: int, window: int | None) -> torch.Tensor:
+    """Rows of one length: q (B, T, H, D) at positions start.., k and v (B, S, G, D), S = start + T -> (B, T, H, D)."""
     if window is not None and start > window:  # keys before the first query's window are seen by none
         first = start - window
-        k, v, start = k[first:], v[first:], window
-    num_stored, num_kv_heads = k.shape[0], k.shape[1]
+        k, v, start = k[:, first:], v[:, first:], window
+    num_new, num_stored = q.shape[1], k.shape[1]
     if num_new == 1:
-        # A single query sees all keys, so no mask is needed, and the H/G queries of a KV head can stand
-        # as rows of one small matrix instead of repeating that head's keys.
-        grouped = q.view(1, num_kv_heads, num_heads // num_kv_heads, head_dim)
-        if num_heads == num_kv_heads and q.dtype != torch.float32 and not q.is_cuda:
-            grouped = grouped.repeat(1, 1, 2, 1)  # PyTorch's 16-bit CPU kernel is three times as fast for two queries as for one
-        y = F.scaled_dot_product_attention(grouped, k.transpose(0, 1)[None], v.transpose(0, 1)[None])
-        return y[:, :, :num_heads // num_kv_heads].reshape(1, num_heads, head_dim)
+        return _attend_with_one(q, k, v)
     mask = None
     if start > 0 or (window is not None and num_stored - 1 > window):
-        query = torch.arange(start, start + num_new, device=q.device)[:, None]
-        key = torch.arange(num_stored, device=q.device)[None]
-        mask = key <= query  # (T, S)
+        mask = _mask(num_new, num_stored, window, q.dtype, q.device)
+    y = F.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), attn_mask=mask,
+                                       is_causal=mask is None, enable_gqa=q.shape[2] != k.shape[2])
+    return y.transpose(1, 2)
+
+
+def _attend_with_one(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """A single query a row, q (B, 1, H, D), that sees all S keys: no mask is needed.
+
+    The H/G queries of a KV head stand as the rows of one small matrix, instead of repeating its keys.
+    """
+    num_rows, _, num_heads, head_dim = q.shape
+    num_kv_heads = k.shape[2]
+    per_head = num_heads // num_kv_heads
+    q = q.view(num_rows, num_kv_heads, per_head, head_dim)
+    slow_kernel = q.dtype != torch.float32 and not q.is_cuda
+    if slow_kernel and num_kv_heads > 1 and k.shape[1] >= LONG_ROW_TOKENS:
+        return _attend_all_heads_at_once(q, k, v)
+    if slow_kernel and per_head == 1:
+        q = q.repeat(1, 1, 2, 1)  # PyTorch's 16-bit CPU kernel is three times as fast for two queries as for one
+    y = F.scaled_dot_product_attention(q, k.transpose(1, 2), v.transpose(1, 2))  # (B, G, H/G, D)
+    return y[:, :, :per_head].reshape(num_rows, 1, num_heads, head_dim)
+
+
+def _attend_all_heads_at_once(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """The same for q (B, G, H/G, D), as one head of size G·D: its keys lie side by side in memory.
+
+    Each query is widened with zeros where the other KV heads lie, which add nothing to its scores, and of
+    each result only the part of its own KV head is taken:
+
+        KV head     0 0 1 1 2 2
+        query of 0  x x . . . .
+        query of 1  . . x x . .
+        query of 2  . . . . x x
+    """
+    num_rows, num_kv_heads, per_head, head_dim = q.shape
+    own = torch.arange(num_kv_heads, device=q.device)
+    wide = q.new_zeros(num_rows, num_kv_heads, per_head, num_kv_heads, head_dim)
+    wide[:, own, :, own] = q.transpose(0, 1)
+    y = F.scaled_dot_product_attention(wide.view(num_rows, 1, -1, num_kv_heads * head_dim), k.flatten(2)[:, None],
+                                       v.flatten(2)[:, None], scale=head_dim**-0.5)  # (B, 1, H, G·D)
+    y = y.view(num_rows, num_kv_heads, per_head, num_kv_heads, head_dim)[:, own, :, own]  # (G, B, H/G, D)
+    return y.transpose(0, 1).reshape(num_rows, 1, -1, head_dim)
+
+
+@lru_cache(maxsize=2)  # the layers of one forward ask for the same: one mask for full layers, one for windows
+def _mask(num_new: int, num_stored: int, window: int | None, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """What is added to the scores (T, S): 0 where the query sees the key, else -inf."""
+    with torch.inference_mode(False):  # it outlives this call, and may be met where gradients are wanted
+        query = torch.arange(num_stored - num_new, num_stored, device=device)[:, None]
+        key = torch.arange(num_stored, device=device)[None]
+        seen = key <= query
         if window is not None:
-            mask &= key >= query - window
-    y = F.scaled_dot_product_attention(q.transpose(0, 1)[None], k.transpose(0, 1)[None], v.transpose(0, 1)[None],
-                                       attn_mask=mask, is_causal=mask is None, enable_gqa=num_heads != num_kv_heads)
-    return y[0].transpose(0, 1)  # (T, H, D)
+            seen &= key >= query - window
+        return torch.zeros(num_new, num_stored, dtype=dtype, device=device).masked_fill_(~seen, float("-inf"))

@@ -47,6 +47,14 @@ class ChatMLTokenizer(Tokenizer):
                                      explicit_n_vocab=len(tokens))
         super().__init__(encoding, marks={mark: specials[own] for mark, own in MARK_NAMES.items()},
                          end_token_ids=[specials[own] for own in END_NAMES], name=name)
+        self._known_bytes = bytes(byte for byte in range(256) if bytes([byte]) in ranks)
+
+    def encode(self, text: str) -> list[int]:
+        """As ordinary text. The vocabulary lacks a few bytes (control characters, and those of the planes that
+        Unicode has not assigned); a character that needs one is read as U+FFFD, for tiktoken would die of it."""
+        if text.encode(errors="replace").translate(None, self._known_bytes):
+            text = "".join(c if not c.encode(errors="replace").translate(None, self._known_bytes) else "\ufffd" for c in text)
+        return super().encode(text)
 
     def _render(self, rendering: Rendering, system: str | None, turns: list[Turn]) -> None:
         # Role and text are one text to the tokenizer, so that a text that begins with a newline is encoded

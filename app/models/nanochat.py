@@ -27,12 +27,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from app.models.attention import attend
+from app.models.errors import ContextError
 from app.models.nanochat_architecture import CONTEXT_FACTOR, SMEAR_CHANNELS, SOFTCAP, Architecture, NanochatConfig
 from app.models.reference import ReferenceGeneration
-
-
-class ContextError(ValueError):
-    """More positions than the model can tell apart. Raised before anything is computed."""
 
 
 def norm(x: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,61 @@
+"""A projection y = x·Wᵀ, with the weight laid out as the device reads it fastest.
+
+Writing one token multiplies each weight with a single row, which costs what it costs to read the weight
+from memory. On a processor, oneDNN reads a weight at full bandwidth only from its own blocked layout
+("packed"): for the default model in bfloat16 on two cores, 10 ms a token instead of 14 for the layers and
+1.4 ms instead of 3.1 for the head. The packed weight holds the same numbers in the same type.
+
+This module must never change a number: smaller types are another module's.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+import torch.nn.functional as F
+
+PACKED_DTYPES = (torch.bfloat16, torch.float32)
+
+
+class Projection:
+    """`weight` (out, in) is taken over; call it with x (..., in) of the same type -> (..., out)."""
+
+    def __init__(self, weight: torch.Tensor):
+        self.out_features, self.in_features = weight.shape
+        self.weight_bytes = weight.numel() * weight.element_size()
+        self._packed = can_pack(weight.device.type, weight.dtype)
+        self._weight = pack(weight) if self._packed else weight
+
+    def shares_memory_with(self, weight: torch.Tensor) -> bool:
+        return self._weight is weight
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        if self._packed:
+            return packed_linear(x, self._weight)
+        return F.linear(x, self._weight)
+
+
+def pack(weight: torch.Tensor) -> torch.Tensor:
+    """A copy of a weight (out, in) in oneDNN's layout for this processor; only `packed_linear` can read it."""
+    return torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), 1)
+
+
+def packed_linear(x: torch.Tensor, packed: torch.Tensor) -> torch.Tensor:
+    return torch.ops.mkldnn._linear_pointwise.default(x, packed, None, "none", [], "")
+
+
+@lru_cache
+def can_pack(device_type: str, dtype: torch.dtype) -> bool:
+    """Whether packed weights work here. These operations are not PyTorch's public ones: they are tried once."""
+    if device_type != "cpu" or dtype not in PACKED_DTYPES or not torch.backends.mkldnn.is_available():
+        return False
+    if dtype == torch.bfloat16 and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return False
+    weight = torch.linspace(-1, 1, 48 * 32).view(48, 32).to(dtype)
+    x = torch.linspace(1, -2, 3 * 32).view(1, 3, 32).to(dtype)
+    try:
+        y = packed_linear(x, pack(weight))
+    except (RuntimeError, AttributeError, NotImplementedError):
+        return False
+    return torch.allclose(y.float(), F.linear(x.float(), weight.float()), rtol=0.02, atol=0.05)

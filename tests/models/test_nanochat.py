@@ -73,6 +73,15 @@ def test_a_step_reads_fewer_bytes_than_are_stored_where_there_are_windows():
     assert windowed.bytes_read(5) == 5 * bytes_per_token
 
 
+def test_backout_takes_off_the_layer_that_comes_after_the_middle():
+    # Of two layers that is the last: taking a part of the whole off the whole leaves its direction, and so the logits.
+    model = tiny_nanochat(JULY_2026, n_layer=2)
+    ids = random_ids(model, 12)
+    logits = logits_of(model, ids)
+    model.backout_lambda = 0.0
+    same(logits_of(model, ids), logits)
+
+
 # --- where the context begins and ends
 
 @by_date

@@ -76,7 +76,7 @@ class Channel:
         self.left_alone_since_s = time.monotonic()  # when the last listener went
         self._hub = hub
         self._reserved = seq
-        self._events: deque[tuple[int, str]] = deque(maxlen=EVENTS_KEPT)
+        self._events: deque[str] = deque(maxlen=EVENTS_KEPT)
 
     def publish(self, event: dict) -> None:
         """Give an event to all who listen. `event` has a type and its own fields."""
@@ -86,7 +86,7 @@ class Channel:
                 self._reserved = self.seq + SEQ_RESERVED
                 self._hub.store.update_conversation(self.conversation, seq=self._reserved)
             frame = to_json({"type": event["type"], "conversation": self.conversation, "seq": self.seq, **event})
-            self._events.append((self.seq, frame))
+            self._events.append(frame)
             for outbox in list(self.listeners):
                 if not outbox.put(frame):
                     self.leave(outbox)
@@ -121,17 +121,18 @@ class Channel:
                 self._hub.store.update_conversation(self.conversation, seq=self.seq)
 
     def forget_events(self) -> None:
-        with self.lock:
-            self._events.clear()
+        """Without the lock: this is called by whoever holds another channel's."""
+        self._events = deque(maxlen=EVENTS_KEPT)
 
     def _after(self, seq: int) -> list[str] | None:
         """The events after `seq`; None where they are not all kept, or too many."""
+        events = list(self._events)
         missed = self.seq - seq
         if missed == 0:
             return []
-        if missed < 0 or missed > min(len(self._events), EVENTS_REPLAYED):
+        if missed < 0 or missed > min(len(events), EVENTS_REPLAYED):
             return None
-        return [frame for number, frame in list(self._events)[-missed:]]
+        return events[-missed:]
 
 
 class Hub:
@@ -155,9 +156,11 @@ class Hub:
                 channel = self._channels[conversation] = Channel(self, conversation, stored.seq)
             return channel
 
-    def known(self, conversation: str) -> Channel | None:
-        """The channel, if anything was ever told in it by this process."""
-        return self._channels.get(conversation)
+    def begin(self, conversation: str) -> Channel:
+        """The channel of a conversation that is about to be stored."""
+        with self._lock:
+            channel = self._channels[conversation] = Channel(self, conversation, 0)
+            return channel
 
     def was_used(self, channel: Channel) -> None:
         """Only so many conversations keep their events in memory: those used last."""

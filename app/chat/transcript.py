@@ -53,6 +53,10 @@ class ToolSegment:
     written_tokens: int = 0
     forced_tokens: int = 0
 
+    @classmethod
+    def from_json(cls, segment: dict, number: int) -> ToolSegment:
+        return cls(number, **{name: value for name, value in segment.items() if name != "type"})
+
     def as_json(self) -> dict:
         return {"type": "tool_call", "state": self.state, "expression": self.expression, "result": self.result,
                 "reason": self.reason, "written_tokens": self.written_tokens, "forced_tokens": self.forced_tokens}
@@ -126,7 +130,7 @@ class Transcript:
 def _segment_from_json(segment: dict, number: int) -> TextSegment | ToolSegment:
     if segment["type"] == "text":
         return TextSegment([segment["text"]])
-    return ToolSegment(number, **{name: value for name, value in segment.items() if name != "type"})
+    return ToolSegment.from_json(segment, number)
 
 
 def _nine_specials(tokenizer):

@@ -1,0 +1,133 @@
+"""The chats of a browser session: look at them, listen to them, rename, delete, forget.
+
+What belongs to another session is not found, whatever is asked of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from app.chat.errors import ChatError, NotFoundError
+from app.chat.hub import Channel, Hub, Outbox, to_json
+from app.chat.memory_events import event_of
+from app.chat.numbers import cache_numbers, last_reply_from_stats
+from app.chat.publisher import Publisher
+from app.chat.records import Conversation
+from app.chat.store import Store
+from app.chat.texts import MAX_TITLE_CHARACTERS, clean
+from app.chat.views import message_views
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks: a browser session, the outbox that it listens with, and where its pages lie."""
+    owner: str
+    outbox: Outbox | None = None
+    root: str = "/"
+
+    def url(self, conversation: str) -> str:
+        return f"{self.root}c/{conversation}"
+
+    def conversation_event(self, conversation: Conversation) -> dict:
+        return {"type": "conversation", "id": conversation.id, "url": self.url(conversation.id), "title": conversation.title}
+
+
+class Chats:
+    def __init__(self, worker, store: Store, hub: Hub, publisher: Publisher):
+        self._worker, self._store, self._hub, self._publisher = worker, store, hub, publisher
+
+    @contextmanager
+    def own(self, caller: Caller, id: str) -> Iterator[tuple[Conversation, Channel]]:
+        """A conversation of the caller's, under its lock: nothing happens in it meanwhile."""
+        if not self._is_own(caller, id):
+            raise NotFoundError()
+        channel = self._hub.channel(id)
+        with channel.lock:
+            conversation = self._store.conversation(id)
+            if conversation is None:  # deleted while this waited
+                raise NotFoundError()
+            yield conversation, channel
+
+    def _is_own(self, caller: Caller, id: str) -> bool:
+        conversation = self._store.conversation(id)
+        return conversation is not None and conversation.owner == caller.owner
+
+    # --- looking and listening
+
+    def list(self, caller: Caller) -> list[dict]:
+        """The last used first; `tokens` that are in memory, None where it will be read again."""
+        cached_tokens = self._worker.snapshot().cached_tokens
+        return [{"id": conversation.id, "url": caller.url(conversation.id), "title": conversation.title,
+                 "tokens": cached_tokens.get(conversation.id) or None} for conversation in self._store.conversations(caller.owner)]
+
+    def look(self, caller: Caller, id: str) -> dict:
+        """A whole conversation as it stands: what the page and a snapshot show."""
+        with self.own(caller, id) as (conversation, channel):
+            live = self._publisher.live_in(id)
+            cached_tokens = self._worker.snapshot().cached_tokens.get(id, 0)
+            messages = self._store.messages(id)
+            return {"id": id, "title": conversation.title, "url": caller.url(id), "seq": channel.seq,
+                    "messages": message_views(messages, live, cached_tokens), "cache": self._cache(id),
+                    "events": [event_of(event) for event in self._store.events(id)],
+                    **(live.state if live else {"state": "idle"})}
+
+    def open(self, caller: Caller, id: str, after: int | None) -> None:
+        """Listen, from what came after the event number `after` on; without one, from a snapshot on."""
+        with self.own(caller, id) as (_, channel):
+            channel.join(caller.outbox, -1 if after is None else after,
+                         lambda: {"type": "snapshot", "conversation": id, **self.look(caller, id)})
+
+    def cache(self, caller: Caller, id: str | None = None) -> dict:
+        """The `cache` object of a conversation, or that of pool and model alone."""
+        if id is None:
+            return cache_numbers(self._worker.snapshot())
+        if not self._is_own(caller, id):
+            raise NotFoundError()
+        return self._cache(id)
+
+    def _cache(self, id: str) -> dict:
+        live = self._publisher.live_in(id)
+        if live is not None:
+            return self._publisher.cache_of(live)
+        last, snapshot = self._store.last_message(id), self._worker.snapshot()
+        return cache_numbers(snapshot, snapshot.cached_tokens.get(id, 0), last_reply_from_stats(last and last.stats))
+
+    # --- changing
+
+    def rename(self, caller: Caller, id: str, title: str) -> None:
+        title = " ".join(clean(title).split())[:MAX_TITLE_CHARACTERS]
+        if not title:
+            raise ChatError("empty", "A title needs at least one letter.")
+        with self.own(caller, id) as (conversation, channel):
+            conversation.title = title
+            self._store.update_conversation(id, title=title)
+            self._tell_all_and_caller(caller, channel, caller.conversation_event(conversation))
+
+    def delete(self, caller: Caller, id: str) -> None:
+        """The chat, its memory and its reply in the making are gone."""
+        with self.own(caller, id) as (conversation, channel):
+            live = self._publisher.live_in(id)
+            if live is not None:
+                self._publisher.remove(live)
+            self._worker.forget(id)
+            self._store.delete_conversation(id)
+            self._tell_all_and_caller(caller, channel, caller.conversation_event(conversation) | {"deleted": True})
+        self._hub.drop(id)
+
+    def forget_everything(self, owner: str) -> None:
+        """All chats of a browser session and all memory of them; its open sockets are closed."""
+        for conversation in self._store.conversations(owner):
+            try:
+                self.delete(Caller(owner), conversation.id)
+            except NotFoundError:  # somebody was quicker
+                pass
+        self._hub.close(owner)
+
+    @staticmethod
+    def _tell_all_and_caller(caller: Caller, channel: Channel, event: dict) -> None:
+        is_listener = caller.outbox in channel.listeners
+        channel.publish(event)
+        if caller.outbox is not None and not is_listener:
+            caller.outbox.put(to_json({**event, "conversation": channel.conversation}))

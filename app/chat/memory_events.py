@@ -1,0 +1,62 @@
+"""What happened to a conversation's memory, in sentences: stored with it and told to its listeners."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from app.chat.errors import NotFoundError
+from app.chat.hub import Channel, Hub
+from app.chat.numbers import cache_numbers, last_reply_from_stats
+from app.chat.records import MemoryEvent, Message
+from app.chat.store import Store
+from app.engine.messages import Evicted
+
+
+def _tokens(count: int) -> str:
+    return "1 token" if count == 1 else f"{count:,} tokens"
+
+
+class MemoryTeller:
+    def __init__(self, worker, store: Store, hub: Hub):
+        self._worker, self._store, self._hub = worker, store, hub
+
+    def tell(self, channel: Channel, code: str, text: str, **figures) -> None:
+        event = MemoryEvent(channel.conversation, code, text, figures)
+        self._store.add_event(event)
+        channel.publish(event_of(event))
+
+    def evicted(self, event: Evicted) -> None:
+        try:
+            channel = self._hub.channel(event.conversation)
+        except NotFoundError:  # deleted meanwhile
+            return
+        with channel.lock:
+            self.tell(channel, "evicted", f"Another chat needed the room: the {_tokens(event.tokens)} of this one were forgotten. "
+                      "They will be read again when it goes on.", tokens=event.tokens)
+            last = self._store.last_message(event.conversation)
+            channel.publish({"type": "cache", "cache": cache_numbers(self._worker.snapshot(), 0, last_reply_from_stats(last and last.stats))})
+
+    def abandoned(self, channel: Channel, after_s: float) -> None:
+        self.tell(channel, "abandoned", f"Nobody was listening for {after_s:g} seconds, so the answer was stopped where it was.",
+                  after_s=after_s)
+
+    def left_out(self, channel: Channel, messages: list[Message]) -> None:
+        tokens = sum(len(message.ids or []) for message in messages)
+        self.tell(channel, "left_out", f"The chat has grown too long for the memory: its oldest {len(messages)} messages "
+                  f"({_tokens(tokens)}) are left out from now on. What remains is read again.",
+                  messages=len(messages), tokens=tokens)
+
+    def encoded_again(self, channel: Channel) -> None:
+        self.tell(channel, "encoded_again", "This chat was written with another model: its text was encoded again for this one, "
+                  "and is read anew.")
+
+    def system_changed(self, channel: Channel) -> None:
+        self.tell(channel, "system_changed", "The system prompt has changed. It stands at the very beginning, so the whole chat is "
+                  "read again.")
+
+
+def event_of(event: MemoryEvent) -> dict:
+    """As it is told on the socket and shown on the page."""
+    values = asdict(event)
+    del values["conversation"]
+    return {"type": "event", **values}

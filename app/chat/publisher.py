@@ -1,0 +1,188 @@
+"""The thread between the engine and those who listen.
+
+The engine's sink only puts events into a queue. This thread takes whatever waits there, at most a few
+dozen times a second, and does the rest for each reply: text, Markdown, events, numbers, storing. So a
+token costs the engine next to nothing, and tokens that came together are told together.
+
+It also looks after replies that nobody ends: those that nobody listens to, and those whose engine is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+
+from app.chat.hub import Hub
+from app.chat.live_reply import LiveReply
+from app.chat.memory_events import MemoryTeller
+from app.chat.numbers import cache_numbers
+from app.chat.store import Store
+from app.engine.messages import Evicted, Finished, Reason, Tokens
+
+logger = logging.getLogger(__name__)
+
+ROUND_S = 0.02          # between two rounds: tokens that come faster are told together
+STORE_EVERY_S = 0.5
+ABANDONED_AFTER_S = 30  # a reply that nobody listens to is stopped: long enough to come back
+_END = object()
+
+
+class Publisher:
+    """`live` are the replies being written, by the engine's name for them."""
+
+    def __init__(self, worker, store: Store, hub: Hub, teller: MemoryTeller):
+        self._worker, self._store, self._hub, self._teller = worker, store, hub, teller
+        self._events: queue.SimpleQueue = queue.SimpleQueue()
+        self._live: dict[str, LiveReply] = {}
+        self._lock = threading.Lock()  # guards _live, for an instant
+        self._stored_at = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
+        self.sink: Callable[[object], None] = self._events.put
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """Tell what has happened so far; replies that are still open are interrupted."""
+        self._events.put(_END)
+        self._thread.join(timeout_s)
+
+    # --- which replies are being written
+
+    def add(self, reply: LiveReply) -> None:
+        with self._lock:
+            self._live[reply.request.reply] = reply
+
+    def remove(self, reply: LiveReply) -> None:
+        with self._lock:
+            self._live.pop(reply.request.reply, None)
+
+    def live_in(self, conversation: str) -> LiveReply | None:
+        with self._lock:
+            return next((reply for reply in self._live.values() if reply.channel.conversation == conversation), None)
+
+    # --- the thread
+
+    def _run(self) -> None:
+        going_on = True
+        while going_on:
+            events = self._wait_for_events()
+            going_on = _END not in events
+            try:
+                self._tell([event for event in events if event is not _END])
+                self._look_after(going_on)
+            except Exception:
+                logger.exception("a round of the publisher failed")
+            if going_on and events:
+                time.sleep(ROUND_S)
+
+    def _wait_for_events(self) -> list[object]:
+        events = []
+        try:
+            events.append(self._events.get(timeout=STORE_EVERY_S))
+            while True:
+                events.append(self._events.get_nowait())
+        except queue.Empty:
+            return events
+
+    def _tell(self, events: list[object]) -> None:
+        by_reply: dict[str, list[object]] = {}
+        for event in events:
+            if isinstance(event, Evicted):
+                self._teller.evicted(event)
+            else:
+                by_reply.setdefault(event.reply, []).append(event)
+        for name, own_events in by_reply.items():
+            reply = self._live.get(name)
+            if reply is not None:
+                self._tell_of(reply, _merged(own_events))
+
+    def _tell_of(self, reply: LiveReply, events: list[object]) -> None:
+        channel = reply.channel
+        with channel.lock:
+            if reply.request.reply not in self._live:  # its conversation was deleted meanwhile
+                return
+            try:
+                for event in events:
+                    for told in reply.take(event):
+                        channel.publish(told)
+            except Exception as error:
+                logger.exception("reply %s could not be told", reply.message.id)
+                self._worker.cancel(reply.request.reply)
+                reply.finished = reply.cut_off(Reason.ERROR, f"Something went wrong in showing this answer: {type(error).__name__}.")
+            if reply.finished is None:
+                channel.publish({"type": "cache", "cache": self.cache_of(reply)})
+            else:
+                self._finish(reply)
+
+    def _finish(self, reply: LiveReply) -> None:
+        """Store the whole of it, then say so: whoever reloads at `done` finds it stored."""
+        final = reply.final()
+        self._store.update_message(reply.message.id, fingerprint=reply.message.fingerprint, **final)
+        self.remove(reply)
+        reply.channel.publish(reply.done_event(final))
+        if reply.abandoned:
+            self._teller.abandoned(reply.channel, ABANDONED_AFTER_S)
+        reply.channel.publish({"type": "cache", "cache": self.cache_of(reply)})
+        state = {"state": "idle"} if self._worker.alive or final["reason"] != Reason.ERROR else \
+            {"state": "failed", "text": final["error"]}
+        reply.channel.publish({"type": "state", **state})
+
+    def cache_of(self, reply: LiveReply) -> dict:
+        snapshot = self._worker.snapshot()
+        tokens = reply.cached_tokens
+        if tokens is None:
+            tokens = snapshot.cached_tokens.get(reply.channel.conversation, 0)
+        return cache_numbers(snapshot, tokens, reply.last_reply)
+
+    # --- now and then
+
+    def _look_after(self, going_on: bool) -> None:
+        now = time.monotonic()
+        if going_on and now - self._stored_at < STORE_EVERY_S:
+            return
+        self._stored_at = now
+        with self._lock:
+            replies = list(self._live.values())
+        for reply in replies:
+            if not going_on:
+                self._end(reply, Reason.INTERRUPTED)
+            elif not self._worker.alive and self._events.empty():
+                self._end(reply, Reason.ERROR, "The engine has stopped working; the server must be started again.")
+            else:
+                self._store_progress(reply)
+                self._stop_if_abandoned(reply, now)
+
+    def _end(self, reply: LiveReply, reason: Reason, sentence: str | None = None) -> None:
+        self._tell_of(reply, [reply.cut_off(reason, sentence)])
+
+    def _store_progress(self, reply: LiveReply) -> None:
+        with reply.channel.lock:
+            if reply.dirty and reply.request.reply in self._live:
+                reply.dirty = False
+                self._store.update_message(reply.message.id, fingerprint=reply.message.fingerprint, **reply.progress())
+
+    def _stop_if_abandoned(self, reply: LiveReply, now: float) -> None:
+        channel = reply.channel
+        if not channel.listeners and not reply.abandoned and now - channel.left_alone_since_s > ABANDONED_AFTER_S:
+            reply.abandoned = True
+            self._worker.cancel(reply.request.reply)
+
+
+def _merged(events: list[object]) -> list[object]:
+    """Tokens that follow each other as one event."""
+    merged: list[object] = []
+    for event in events:
+        if isinstance(event, Tokens) and merged and isinstance(merged[-1], Tokens):
+            merged[-1] = Tokens(event.reply, merged[-1].tokens + event.tokens, event.counts)
+        else:
+            merged.append(event)
+    assert all(not isinstance(event, Finished) for event in merged[:-1]), "a reply went on after its end"
+    return merged

@@ -1,0 +1,20 @@
+"""After a restart: replies that were being written are marked, with what was written of them."""
+
+from __future__ import annotations
+
+from app.chat.store import Store
+from app.engine.messages import Reason, ToolState
+
+
+def mark_interrupted(store: Store) -> int:
+    """-> how many there were. Must run before anything is written."""
+    replies = store.unfinished_replies()
+    for reply in replies:
+        segments = [segment | {"state": ToolState.UNFINISHED.value} if segment.get("state") == ToolState.WRITING.value else segment
+                    for segment in reply.segments]
+        with store.transaction():
+            store.update_message(reply.id, reason=Reason.INTERRUPTED.value, segments=segments)
+            conversation = store.conversation(reply.conversation)
+            # a page that was up to date is so no longer
+            store.update_conversation(conversation.id, seq=conversation.seq + 1)
+    return len(replies)

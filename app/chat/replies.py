@@ -1,0 +1,216 @@
+"""What people ask for: an answer, another one, one to another question, the rest of one.
+
+Every call names the browser session that makes it. A call that cannot be done raises ChatError and
+changes nothing. What happens is told in the conversation's channel. This module decides whether a turn may
+be had; `turns` begins it and `publisher` follows it. It never waits for an answer.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from app.chat.chats import Caller, Chats
+from app.chat.errors import ChatError, NotFoundError
+from app.chat.fitting import longest_prompt
+from app.chat.hub import Channel, Hub, to_json
+from app.chat.memory_events import MemoryTeller
+from app.chat.prompt import PromptBuilder
+from app.chat.publisher import Publisher
+from app.chat.records import Conversation, Message
+from app.chat.recovery import mark_interrupted
+from app.chat.reply_settings import ReplySettings
+from app.chat.store import Store
+from app.chat.texts import check_text, clean, title_of
+from app.chat.turns import Turn, TurnMaker
+from app.chat.views import message_event
+
+READY_TIMEOUT_S = 120
+GOES_ON_AFTER = ("length", "cancelled", "interrupted", "error", "context_full")
+
+
+class Replies:
+    """`chats` is the other half: looking at chats, renaming and deleting them."""
+
+    def __init__(self, worker, store: Store, settings):
+        self.worker, self.store, self.settings = worker, store, settings
+        self.hub = Hub(store)
+        teller = MemoryTeller(worker, store, self.hub)
+        self.publisher = Publisher(worker, store, self.hub, teller)
+        self.chats = Chats(worker, store, self.hub, self.publisher)
+        self._turns = TurnMaker(worker, store, self.publisher, teller)
+        self._new_lock = threading.Lock()  # held while a conversation begins: one request begins one
+        worker.on_event = self.publisher.sink
+        mark_interrupted(store)
+        self.publisher.start()
+
+    def close(self) -> None:
+        """After the engine has stopped: tell and store the ends of all replies, and say goodbye."""
+        self.publisher.stop()
+        self.hub.settle()
+        self.hub.close()
+
+    @property
+    def defaults(self) -> ReplySettings:
+        return ReplySettings.defaults(self.settings, self.worker.model)
+
+    # --- a question
+
+    def send(self, caller: Caller, conversation: str | None, text: str, request: str | None = None,
+             base: str | None = None, fields: dict | None = None) -> None:
+        """`request` makes a repeat harmless; `base` is the last message that the asker has seen."""
+        text = check_text(text)
+        self._wait_until_ready()
+        settings = self.defaults.changed_by(fields)
+        if conversation is None:
+            self._begin(caller, text, request, settings)
+        else:
+            self._follow(caller, conversation, text, request, base, settings)
+
+    def _begin(self, caller: Caller, text: str, request: str | None, settings: ReplySettings) -> None:
+        if len(text) > self._limit(settings):  # much to count: not while others wait for the lock
+            self._turns.refuse_if_too_long(text, settings)
+        with self._new_lock:
+            if self._answer_again(caller, request):
+                return
+            conversation = Conversation(owner=caller.owner, title=title_of(text))
+            question = Message(conversation.id, 0, "user", text=text, request=request)
+            channel = self.hub.begin(conversation.id)
+            try:
+                with channel.lock:
+                    self._turns.begin(caller, channel, Turn.of(conversation, [], question, is_new=True), settings)
+            except BaseException:
+                self.hub.drop(conversation.id)
+                raise
+
+    def _follow(self, caller: Caller, id: str, text: str, request: str | None, base: str | None, settings: ReplySettings) -> None:
+        with self.chats.own(caller, id) as (conversation, channel):
+            if self._answer_again(caller, request):
+                return
+            history = self.store.messages(id)
+            last = history[-1]
+            _check_base(history, base)
+            self._check_idle(channel)
+            question = Message(id, last.place + 1, "user", reply_to=last.id, text=text, request=request)
+            self._turns.begin(caller, channel, Turn.of(conversation, history, question), settings)
+
+    def _answer_again(self, caller: Caller, request: str | None) -> bool:
+        """Whether `request` was done already. If so its answer is told once more, to the caller alone."""
+        message = self.store.message_of_request(caller.owner, request) if request else None
+        if message is None:
+            return False
+        with self.chats.own(caller, message.conversation) as (conversation, channel):
+            if caller.outbox is not None and caller.outbox not in channel.listeners:
+                self.chats.open(caller, conversation.id, after=0)
+            elif caller.outbox is not None:
+                own = [caller.conversation_event(conversation)] if message.place == 0 else []
+                turn = [other for other in self.store.messages(conversation.id) if other.place in (message.place, message.place + 1)]
+                live = self.publisher.live_in(conversation.id)
+                for event in own + [message_event(other, live) for other in turn]:
+                    caller.outbox.put(to_json({**event, "conversation": conversation.id, "repeat": True}))
+        return True
+
+    # --- other ways to a reply
+
+    def regenerate(self, caller: Caller, conversation: str, message: str, fields: dict | None = None, request: str | None = None) -> None:
+        """Another reply to the same question. The old one, and all after it, is gone."""
+        self._wait_until_ready()
+        with self.chats.own(caller, conversation) as (own, channel):
+            if self._answer_again(caller, request):
+                return
+            messages = self._messages_to_change(channel)
+            old = _find(messages, message, "assistant")
+            turn = Turn.of(own, messages[:old.place - 1], messages[old.place - 1], removed=messages[old.place:])
+            turn.reply.request = request
+            self._turns.begin(caller, channel, turn, self._settings_like(old, fields))
+
+    def edit(self, caller: Caller, conversation: str, message: str, text: str, fields: dict | None = None, request: str | None = None,
+             base: str | None = None) -> None:
+        """Another question in the place of `message`. All after it is gone."""
+        text = check_text(text)
+        self._wait_until_ready()
+        with self.chats.own(caller, conversation) as (own, channel):
+            if self._answer_again(caller, request):
+                return
+            messages = self._messages_to_change(channel)
+            _check_base(messages, base)
+            old = _find(messages, message, "user")
+            question = Message(own.id, old.place, "user", reply_to=old.reply_to, text=text, request=request)
+            old_reply = messages[old.place + 1] if old.place + 1 < len(messages) else None
+            turn = Turn.of(own, messages[:old.place], question, removed=messages[old.place:])
+            self._turns.begin(caller, channel, turn, self._settings_like(old_reply, fields))
+
+    def go_on(self, caller: Caller, conversation: str, message: str, fields: dict | None = None, request: str | None = None) -> None:
+        """Let the last reply, which was cut, go on where it ended."""
+        self._wait_until_ready()
+        with self.chats.own(caller, conversation) as (own, channel):
+            if self._answer_again(caller, request):
+                return
+            messages = self._messages_to_change(channel)
+            reply = _find(messages, message, "assistant")
+            if reply is not messages[-1]:
+                raise ChatError("not_last", "Only the last answer of a chat can go on.")
+            if reply.reason not in GOES_ON_AFTER:
+                raise ChatError("complete", "This answer is complete: the model ended it by itself.")
+            settings = self._settings_like(reply, fields)
+            reply.request = request or reply.request
+            self._turns.begin(caller, channel, Turn.going_on(own, messages[:-2], messages[-2], reply), settings)
+
+    def stop(self, caller: Caller, conversation: str, message: str) -> None:
+        """End a reply. One that has ended already is left alone."""
+        with self.chats.own(caller, conversation):
+            live = self.publisher.live_in(conversation)
+            if live is not None and live.message.id == message:
+                self.worker.cancel(live.request.reply)
+
+    def count(self, caller: Caller, conversation: str | None, text: str) -> dict:
+        """How many tokens `text` is, how many the whole prompt would be with it, and how many it may be."""
+        self._wait_until_ready()
+        history = []
+        if conversation is not None:
+            with self.chats.own(caller, conversation):
+                history = [message for message in self.store.messages(conversation) if not message.left_out]
+        text, settings, tokenizer = clean(text), self.defaults, self.worker.tokenizer
+        whole = PromptBuilder(tokenizer).build([*history, Message("", len(history), "user", text=text)], settings.system)
+        return {"tokens": len(tokenizer.encode(text)), "whole": len(whole.ids), "limit": self._limit(settings)}
+
+    # --- what they have in common
+
+    def _messages_to_change(self, channel: Channel) -> list[Message]:
+        self._check_idle(channel)
+        return self.store.messages(channel.conversation)
+
+    def _check_idle(self, channel: Channel) -> None:
+        if self.publisher.live_in(channel.conversation) is not None:
+            raise ChatError("busy", "An answer is still being written here. Stop it first, or wait for its end.")
+
+    def _settings_like(self, reply: Message | None, fields: dict | None) -> ReplySettings:
+        """What the page asks for; where it asks for nothing, what `reply` was asked for with, but for its
+        seed: another reply is another draw."""
+        if fields is not None or reply is None or not reply.settings:
+            return self.defaults.changed_by(fields)
+        return ReplySettings(**{**reply.settings, "seed": self.settings.seed})
+
+    def _wait_until_ready(self) -> None:
+        snapshot = self.worker.wait_ready(READY_TIMEOUT_S)
+        if snapshot.state == "loading":
+            raise ChatError("not_ready", "The model is still being loaded. Please try again in a moment.")
+        if snapshot.state != "ready" or not self.worker.alive:
+            raise ChatError("failed", snapshot.failure or "The engine has stopped working; the server must be started again.")
+
+    def _limit(self, settings: ReplySettings) -> int:
+        return longest_prompt(self.worker.snapshot().context, settings.max_tokens)
+
+
+def _check_base(messages: list[Message], base: str | None) -> None:
+    """`base` is the last message that the asker has seen; None where they do not say."""
+    if base is not None and base != messages[-1].id:
+        raise ChatError("stale", "This chat has gone on elsewhere, in another window perhaps. Look at what is new, then send again.")
+
+
+def _find(messages: list[Message], id: str, role: str) -> Message:
+    message = next((message for message in messages if message.id == id), None)
+    if message is None:
+        raise NotFoundError("There is no such message in this chat any more.")
+    if message.role != role:
+        raise ChatError("bad_message", "Only an answer can be written again." if role == "assistant" else "Only a question can be edited.")
+    return message

@@ -1,0 +1,105 @@
+"""The settings that a reply is asked for with, and what each of them may be.
+
+The ranges are the engine's own, so that the page and every other way of asking agree.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, replace
+
+from app.chat.errors import ChatError
+from app.engine.sampling import MAX_SEED, SamplingError, check_sampling
+
+MAX_TOKENS = 1_048_576
+MAX_SYSTEM_CHARACTERS = 20_000
+FAMILY_TEMPERATURE, FAMILY_TOP_K = 0.8, 50  # where a model recommends nothing
+
+
+@dataclass(frozen=True)
+class ReplySettings:
+    """`seed` None: a new one for each reply. `system` None: the model's own system prompt."""
+    temperature: float
+    top_k: int
+    max_tokens: int
+    seed: int | None = None
+    use_cache: bool = True
+    system: str | None = None
+
+    @classmethod
+    def defaults(cls, settings, model) -> ReplySettings:
+        """What holds where a page asks for nothing else: the server's options, then the family's recommendation."""
+        recommended = getattr(model, "recommended", None) or {}
+        return cls(
+            temperature=recommended.get("temperature", FAMILY_TEMPERATURE) if settings.temperature is None else settings.temperature,
+            top_k=recommended.get("top_k", FAMILY_TOP_K) if settings.top_k is None else settings.top_k,
+            max_tokens=settings.max_tokens, seed=settings.seed, system=settings.system or None)
+
+    def changed_by(self, fields: dict | None) -> ReplySettings:
+        """With the fields that a page sent; one that is missing or null stays as it is. Raises ChatError."""
+        if fields is None:
+            return self
+        if not isinstance(fields, dict):
+            raise bad_settings("settings must be an object", fields)
+        unknown = sorted(set(fields) - set(_CHECKS))
+        if unknown:
+            raise ChatError("bad_settings", f"There is no setting {unknown[0]!r}; there are {', '.join(_CHECKS)}.")
+        given = {name: value for name, value in fields.items() if value is not None}
+        for name, value in given.items():
+            _CHECKS[name](value)
+        given.pop("n", None)
+        if given.get("system") == "":
+            given["system"] = None
+        return replace(self, **given)
+
+    def with_seed(self) -> ReplySettings:
+        """With a seed to be used and shown: small enough for JavaScript to hold exactly."""
+        return self if self.seed is not None else replace(self, seed=secrets.randbelow(2**32))
+
+
+def bad_settings(allowed: str, value: object) -> ChatError:
+    shown = repr(value)
+    return ChatError("bad_settings", f"{allowed}, not {shown if len(shown) <= 60 else shown[:60] + '…'}.")
+
+
+def _check_temperature(value: object) -> None:
+    _check_by_engine(value, None)
+
+
+def _check_top_k(value: object) -> None:
+    _check_by_engine(0.0, value)
+
+
+def _check_by_engine(temperature: object, top_k: object) -> None:
+    if isinstance(temperature, bool):
+        raise bad_settings("temperature must be a number", temperature)
+    try:
+        check_sampling(temperature, top_k)
+    except SamplingError as error:
+        raise ChatError("bad_settings", f"{error}.") from None
+
+
+def _whole_number(name: str, lowest: int, highest: int, shown_highest: str = ""):
+    def check(value: object) -> None:
+        if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+            raise bad_settings(f"{name} must be a whole number from {lowest} to {shown_highest or format(highest, ',')}", value)
+    return check
+
+
+def _check_use_cache(value: object) -> None:
+    if not isinstance(value, bool):
+        raise bad_settings("use_cache must be true or false", value)
+
+
+def _check_system(value: object) -> None:
+    if not isinstance(value, str) or len(value) > MAX_SYSTEM_CHARACTERS:
+        raise bad_settings(f"system must be a text of at most {MAX_SYSTEM_CHARACTERS:,} characters", value)
+
+
+def _check_n(value: object) -> None:
+    if value != 1 or isinstance(value, bool):
+        raise bad_settings("n must be 1: several answers to one question are not to be had yet", value)
+
+
+_CHECKS = {"temperature": _check_temperature, "top_k": _check_top_k, "max_tokens": _whole_number("max_tokens", 1, MAX_TOKENS),
+           "seed": _whole_number("seed", 0, MAX_SEED, "2^63 - 1"), "use_cache": _check_use_cache, "system": _check_system, "n": _check_n}

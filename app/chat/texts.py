@@ -1,0 +1,35 @@
+"""What people type: its limits, and a title made from it."""
+
+from __future__ import annotations
+
+from app.chat.errors import ChatError
+
+MAX_TEXT_BYTES = 2 * 2**20  # longer texts are refused uncounted
+MAX_TITLE_CHARACTERS = 200
+TITLE_CHARACTERS = 60       # of a title made from a question
+
+
+def clean(text: str) -> str:
+    """Half a surrogate pair, which JavaScript can send, is no character: it becomes U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def check_text(text: str) -> str:
+    """A question as it may be stored. Raises ChatError for one with nothing in it or far too much."""
+    text = clean(text)
+    if not text.strip():
+        raise ChatError("empty", "There is nothing to answer: the message is empty.")
+    size_bytes = len(text.encode())
+    if size_bytes > MAX_TEXT_BYTES:
+        raise ChatError("too_long", f"This is too long: {size_bytes:,} bytes, and a message may have {MAX_TEXT_BYTES:,} at most.",
+                        bytes=size_bytes, limit_bytes=MAX_TEXT_BYTES)
+    return text
+
+
+def title_of(question: str) -> str:
+    """The beginning of the question, cut between words."""
+    words = " ".join(question[:20 * TITLE_CHARACTERS].split())
+    if len(words) <= TITLE_CHARACTERS:
+        return words
+    cut = words[:TITLE_CHARACTERS]
+    return (cut.rpartition(" ")[0] if " " in cut[TITLE_CHARACTERS // 2:] else cut).rstrip(" ,.;:-") + "…"

@@ -1,0 +1,152 @@
+"""A turn begins: from a question to a reply that the engine is writing.
+
+In this order, under the lock of the conversation's channel: the prompt is built and made to fit; the
+engine takes it or refuses; the turn is stored; listeners are told. What is refused leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, replace
+
+from app.chat.errors import ChatError
+from app.chat.fitting import Fitted, fit
+from app.chat.hub import Channel
+from app.chat.live_reply import LiveReply
+from app.chat.memory_events import MemoryTeller
+from app.chat.prompt import PromptBuilder
+from app.chat.publisher import Publisher
+from app.chat.records import Conversation, Message, new_id
+from app.chat.reply_settings import ReplySettings
+from app.chat.store import Store
+from app.chat.views import message_event
+from app.engine.messages import Request
+
+
+@dataclass
+class Turn:
+    """`history` is what stands before the question and stays; `removed` what this turn takes the place of."""
+    conversation: Conversation
+    history: list[Message]
+    question: Message
+    reply: Message
+    is_new_conversation: bool = False
+    is_going_on: bool = False
+    removed: tuple[Message, ...] = ()
+
+    @classmethod
+    def of(cls, conversation: Conversation, history: list[Message], question: Message, removed=(), is_new: bool = False) -> Turn:
+        """With a reply of its own."""
+        reply = Message(conversation.id, question.place + 1, "assistant", reply_to=question.id)
+        return cls(conversation, history, question, reply, is_new_conversation=is_new, removed=tuple(removed))
+
+    @classmethod
+    def going_on(cls, conversation: Conversation, history: list[Message], question: Message, reply: Message) -> Turn:
+        """With a reply that was cut and grows."""
+        return cls(conversation, history, question, reply, is_going_on=True)
+
+    @property
+    def is_new_question(self) -> bool:
+        return self.question.ids is None and self.question.fingerprint is None
+
+    def takes_back_what_was_left_out(self) -> bool:
+        """Whether the chat is cut so far back that its oldest turns may fit again."""
+        goes_back = bool(self.removed) and self.removed[-1].place > self.question.place + 1
+        return any(message.left_out for message in [*self.history, self.question]) and (goes_back or self.question.left_out)
+
+    def messages(self, system: str | None) -> list[Message]:
+        """Those that the prompt is made of. A question whose ids do not hold any more has none: questions,
+        unlike replies, encode to the same ids whenever they are encoded."""
+        messages = [*self.history, self.question, *([self.reply] if self.is_going_on else [])]
+        if self.takes_back_what_was_left_out():
+            return [message if message.is_reply else replace(message, ids=None) for message in messages]
+        messages = [message for message in messages if not message.left_out]
+        if system != self.conversation.system:  # it is encoded with the first question
+            messages[0] = replace(messages[0], ids=None)
+        return messages
+
+
+class TurnMaker:
+    def __init__(self, worker, store: Store, publisher: Publisher, teller: MemoryTeller):
+        self._worker, self._store, self._publisher, self._teller = worker, store, publisher, teller
+
+    def refuse_if_too_long(self, text: str, settings: ReplySettings) -> None:
+        """A first question, before anything else is done with it."""
+        self._fit([Message("", 0, "user", text=text)], settings)
+
+    def begin(self, caller, channel: Channel, turn: Turn, settings: ReplySettings) -> None:
+        """Raises ChatError where the turn cannot be had, and then nothing has changed."""
+        settings = settings.with_seed()
+        messages = turn.messages(settings.system)
+        fitted = self._fit(messages, settings)
+        reply = turn.reply
+        reply.settings, reply.fingerprint = asdict(settings), self._builder().fingerprint
+        reply.ids = fitted.prompt.ids_by_message.get(reply.id, reply.ids or [])
+        reply.reason = reply.error = None
+        request = Request(reply=new_id(), conversation=turn.conversation.id, prompt_ids=tuple(fitted.prompt.ids),
+                          temperature=settings.temperature, top_k=settings.top_k, max_tokens=settings.max_tokens,
+                          seed=settings.seed, use_cache=settings.use_cache)
+        live = LiveReply(reply, request, channel, self._worker.tokenizer)
+        self._submit(live)
+        try:
+            self._store_turn(turn, fitted, settings)
+        except BaseException:
+            self._publisher.remove(live)
+            self._worker.cancel(request.reply)
+            raise
+        self._tell(caller, channel, turn, live, fitted, settings)
+
+    def _builder(self) -> PromptBuilder:
+        return PromptBuilder(self._worker.tokenizer)
+
+    def _fit(self, messages: list[Message], settings: ReplySettings) -> Fitted:
+        return fit(self._builder(), messages, settings.system, self._worker.snapshot().context, settings.max_tokens)
+
+    def _submit(self, live: LiveReply) -> None:
+        self._publisher.add(live)
+        try:
+            self._worker.submit(live.request, self._publisher.sink)
+        except (ValueError, RuntimeError) as error:  # typed by the engine, with a sentence
+            self._publisher.remove(live)
+            code = "queue_full" if isinstance(error, RuntimeError) else "unfit"
+            raise ChatError(code, str(error)[:1].upper() + str(error)[1:] + ".") from error
+
+    def _store_turn(self, turn: Turn, fitted: Fitted, settings: ReplySettings) -> None:
+        store, id, fingerprint = self._store, turn.conversation.id, self._builder().fingerprint
+        ids_of = fitted.prompt.ids_by_message
+        with store.transaction():
+            if turn.is_new_conversation:
+                store.add_conversation(turn.conversation)
+            if turn.removed:
+                store.delete_messages_from(id, turn.removed[0].place)
+            if turn.takes_back_what_was_left_out():
+                for message in [*turn.history, turn.question]:
+                    store.update_message(message.id, left_out=False)
+            for message in fitted.left_out:
+                store.update_message(message.id, left_out=True)
+            for message in fitted.prompt.encoded:
+                store.update_message(message.id, ids=ids_of[message.id], fingerprint=fingerprint)
+            if turn.is_new_question:
+                store.add_message(replace(turn.question, ids=ids_of.get(turn.question.id), fingerprint=fingerprint))
+            if turn.is_going_on:
+                reply = turn.reply
+                store.update_message(reply.id, ids=reply.ids, fingerprint=fingerprint, reason=None, error=None, settings=reply.settings,
+                                     request=reply.request)
+            else:
+                store.add_message(turn.reply)
+            store.update_conversation(id, system=settings.system, changed_s=time.time())
+
+    def _tell(self, caller, channel: Channel, turn: Turn, live: LiveReply, fitted: Fitted, settings: ReplySettings) -> None:
+        if caller.outbox is not None:
+            channel.join(caller.outbox, None, dict)
+        if turn.is_new_conversation:
+            channel.publish(caller.conversation_event(turn.conversation))
+        if turn.is_new_question:
+            channel.publish(message_event(turn.question, edge="read"))
+        channel.publish(message_event(turn.reply, live, edge="written"))
+        if fitted.left_out:
+            self._teller.left_out(channel, fitted.left_out)
+        if any(message.ids and message.fingerprint != live.message.fingerprint for message in turn.history):
+            self._teller.encoded_again(channel)
+        if settings.system != turn.conversation.system and not turn.is_new_conversation:
+            self._teller.system_changed(channel)

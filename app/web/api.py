@@ -1,0 +1,39 @@
+"""The few things that are asked for over plain HTTP, as JSON."""
+
+from __future__ import annotations
+
+from flask import Blueprint, current_app, request
+
+from app.chat.chats import Caller
+from app.chat.errors import ChatError
+from app.chat.texts import MAX_TEXT_BYTES
+from app.web.sessions import begin_session, known_owner, owner
+
+blueprint = Blueprint("api", __name__, url_prefix="/api")
+
+
+@blueprint.get("/cache")
+def cache():
+    """The panel's numbers: of a conversation, or without one those of pool and model."""
+    replies = current_app.extensions["glasschat"].replies
+    return replies.chats.cache(Caller(known_owner() or ""), request.args.get("conversation") or None)
+
+
+@blueprint.post("/count")
+def count():
+    """{"conversation": id or null, "text"} -> how many tokens it is, the whole would be, and may be."""
+    body = request.get_json(silent=True)
+    text, conversation = (body.get("text"), body.get("conversation")) if isinstance(body, dict) else (None, None)
+    if not isinstance(text, str) or not isinstance(conversation, str | None):
+        raise ChatError("bad_message", 'Wanted is a JSON object such as {"conversation": null, "text": "…"}.')
+    if len(text.encode(errors="replace")) > MAX_TEXT_BYTES:
+        raise ChatError("too_long", f"A text to be counted may have {MAX_TEXT_BYTES:,} bytes at most.")
+    return current_app.extensions["glasschat"].replies.count(Caller(known_owner() or ""), conversation, text)
+
+
+@blueprint.post("/forget")
+def forget():
+    """All chats of this browser and all memory of them are gone; the next visitor begins anew."""
+    current_app.extensions["glasschat"].replies.chats.forget_everything(owner())
+    begin_session()
+    return "", 204

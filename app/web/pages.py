@@ -1,0 +1,48 @@
+"""The pages: complete in their HTML, so that they can be read without JavaScript."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from flask import Blueprint, current_app, render_template, url_for
+
+from app.chat.chats import Caller
+from app.chat.reply_settings import MAX_TOKENS
+from app.chat.texts import MAX_TEXT_BYTES
+from app.web.sessions import owner, prolong_session
+
+blueprint = Blueprint("pages", __name__)
+
+
+@blueprint.get("/")
+def index():
+    """A new chat."""
+    return _chat_page(None)
+
+
+@blueprint.get("/c/<cid>")
+def conversation(cid: str):
+    """One conversation. A 404 for everybody but the browser session that began it."""
+    return _chat_page(cid)
+
+
+def _chat_page(cid: str | None):
+    parts = current_app.extensions["glasschat"]
+    replies, snapshot = parts.replies, parts.worker.snapshot()
+    caller = Caller(owner(), root=url_for("pages.index"))
+    prolong_session()
+    chat = replies.chats.look(caller, cid) if cid is not None else None
+    state = "failed" if snapshot.state == "stopped" else snapshot.state
+    return render_template(
+        "chat.html",
+        conversation=chat and {"id": chat["id"], "url": chat["url"], "title": chat["title"]},
+        messages=chat["messages"] if chat else [],
+        cache=chat["cache"] if chat else replies.chats.cache(caller),
+        seq=chat["seq"] if chat else 0,
+        events=chat["events"] if chat else [],
+        conversations=replies.chats.list(caller),
+        defaults=asdict(replies.defaults),
+        limits={"text_bytes": MAX_TEXT_BYTES, "max_tokens": MAX_TOKENS, "context": snapshot.context},
+        model_name=snapshot.model.name,
+        ready=snapshot.state == "ready",
+        state=chat["state"] if chat and snapshot.state == "ready" else "idle" if snapshot.state == "ready" else state)

@@ -39,7 +39,10 @@ export function mountChannel({ path, conversation, seq, receive, changed }) {
 
   function received(event) {
     if (event.type === "pong") return;
+    // the numbers have a part called `conversation`, where other events have an id
+    if (event.type === "cache" && !event.cache) event = { type: "cache", seq: event.seq, cache: event };
     if (event.request) waiting.delete(event.request);
+    if (event.type === "conversation") settleNaming(event.conversation);
     if (event.conversation && event.conversation !== id) {
       if (id === null && event.type === "conversation" && !event.deleted) {
         id = event.conversation; // the answer to the first question of a new chat
@@ -62,6 +65,13 @@ export function mountChannel({ path, conversation, seq, receive, changed }) {
       last = event.seq;
     }
     receive(event);
+  }
+
+  /** A chat was renamed or deleted: whoever asked for it has an answer. */
+  function settleNaming(conversation) {
+    for (const [request, frame] of waiting) {
+      if (frame.conversation === conversation && (frame.type === "rename" || frame.type === "delete")) waiting.delete(request);
+    }
   }
 
   return {

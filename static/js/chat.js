@@ -6,15 +6,16 @@ import { ask, mountConfirm, mountDialog } from "./dialogs.js";
 import { fill, pageJson } from "./dom.js";
 import { mountDrawer } from "./drawer.js";
 import { gather } from "./frames.js";
+import { freshPage } from "./fresh.js";
 import { mountNotice } from "./notice.js";
 import { mountPanel } from "./panel.js";
-import { mountReadiness } from "./readiness.js";
+import { awaitModel } from "./readiness.js";
 import { mountScroll } from "./scroll.js";
 import { mountSettings } from "./settings.js";
 import { mountSidebar } from "./sidebar.js";
 import { mountStatus } from "./status.js";
 import { mountThemeSwitch } from "./theme_switch.js";
-import { mountTranscript } from "./transcript.js";
+import { isBeingWritten, mountTranscript } from "./transcript.js";
 import { say } from "./words.js";
 
 const element = (id) => document.getElementById(id);
@@ -91,7 +92,7 @@ function apply(event) {
   if (event.request && event.request === asked?.request) settle(event);
   if (event.type === "error") return refused(event);
   if (event.type === "conversation") return renamed(event);
-  if (event.type === "message" && event.role === "assistant" && !event.state) status.replyBegan();
+  if (event.type === "message" && isBeingWritten(event)) status.replyBegan();
   transcript.receive(event);
   panel.receive(event);
   status.receive(event);
@@ -188,6 +189,17 @@ async function forget() {
   }
 }
 
+async function modelCame() {
+  if (status.state === "loading") status.set("idle");
+  const query = channel.conversation ? `?conversation=${encodeURIComponent(channel.conversation)}` : "";
+  const answer = await fetch(`${root}api/cache${query}`);
+  if (answer.ok) panel.show(await answer.json());
+  const now = await freshPage(root);
+  if (!now) return;
+  settings.takeDefaults(now);
+  element("welcome")?.querySelector("[data-slot=about]").replaceWith(now.querySelector("#welcome [data-slot=about]"));
+}
+
 mountThemeSwitch(element("theme"));
 mountDrawer(element("sidebar"), "(width < 74rem)");
 mountDrawer(element("panel"), "(width < 54rem)");
@@ -198,7 +210,7 @@ element("welcome")?.addEventListener("click", (event) => {
   if (idea && !isBusy()) send(idea.textContent, { type: "send" });
 });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) sidebar.refresh(); });
-mountReadiness({ root, isLoading: () => status.state === "loading" && transcript.writingId === null, status, panel, conversation: () => channel.conversation });
+if (!page.ready) awaitModel(root, { ready: modelCame, failed: (text) => status.set("failed", text) });
 panel.show(page.cache);
 status.paint();
 composer.busy = isBusy();

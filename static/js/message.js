@@ -12,6 +12,7 @@ export function newMessage(view) {
   const element = clone(view.role === "user" ? "user" : "assistant");
   element.dataset.id = view.id;
   element.dataset.edge = view.edge ?? "";
+  element.classList.toggle("is-left-out", Boolean(view.left_out));
   const message = mountMessage(element);
   if (view.role === "user") {
     fill(element, "text", view.text ?? "");
@@ -23,7 +24,7 @@ export function newMessage(view) {
   }
   if (view.tail) message.append(view.tail);
   message.paint();
-  if (view.state && view.state !== "writing") message.end(view.state, view.stats, view.text);
+  if (view.state && view.state !== "writing") message.end(view.state, view.stats, view.error);
   return message;
 }
 
@@ -73,6 +74,7 @@ export function mountMessage(element) {
       shown();
       let part = body.querySelector(`:scope > .tool-call[data-index="${call.index}"]`);
       if (!part) {
+        tail.dropBlank();
         part = newToolCall();
         place(part, call.index);
       }
@@ -94,11 +96,13 @@ export function mountMessage(element) {
       progress.value = fraction ?? 0;
     },
 
-    end(state, stats, text) {
-      tail.paint();
+    /** `error`: the sentence, where it failed. */
+    end(state, stats, error) {
+      tail.dropBlank();
       element.dataset.state = state;
       body.classList.remove("is-waiting");
-      setText(slot(element, "end"), (state === "error" && text) || say(`end.${state}`));
+      setText(slot(element, "wait"), "");
+      setText(slot(element, "end"), error || say(`end.${state}`));
       if (stats) showStats(element, stats);
     },
 

@@ -104,11 +104,11 @@ export function mountPanel(element, line) {
 
   const handlers = {
     cache(event) {
-      cache = event.cache ?? { ...event, conversation: event.numbers ?? event.conversation };
+      cache = event.cache;
       isStale = true;
     },
     message(event) {
-      if (event.role !== "assistant") return;
+      if (event.role !== "assistant" || event.repeat) return;
       speed = null;
       for (const name of ["first", "reads", "writes"]) fill(element, name, "–");
     },

@@ -1,23 +1,15 @@
-// While the model is being loaded and nothing is asked of it yet: asks the server now and then whether it is there.
+// A page that was opened before the model was there: asks the server now and then, until it is or has failed.
 
 const EVERY_MS = 1000;
 
-export function mountReadiness({ root, isLoading, status, panel, conversation }) {
+/** `ready()` and `failed(text)` are called once, one of them. */
+export function awaitModel(root, { ready, failed }) {
   async function look() {
-    if (!isLoading()) return;
     try {
       const answer = await fetch(`${root}readyz`);
-      if (answer.ok) {
-        const query = conversation() ? `?conversation=${encodeURIComponent(conversation())}` : "";
-        panel.show(await (await fetch(`${root}api/cache${query}`)).json());
-        if (isLoading()) status.set("idle");
-        return;
-      }
-      const said = await answer.json().catch(() => ({}));
-      if (said.state === "failed") {
-        status.set("failed", said.text);
-        return;
-      }
+      if (answer.ok) return ready();
+      const said = await answer.json();
+      if (said.state === "failed") return failed(said.text);
     } catch { /* the server is not there: the socket says so */ }
     setTimeout(look, EVERY_MS);
   }

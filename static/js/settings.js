@@ -47,6 +47,10 @@ export function mountSettings({ button, dialog, cacheSwitch, cacheNote, onCacheS
   }
 
   return {
+    /** The model's own values, once it is known. */
+    takeDefaults(page) {
+      for (const input of form.querySelectorAll("[placeholder]")) input.placeholder = page.getElementById(input.id)?.placeholder ?? input.placeholder;
+    },
     /** For a `send`: only what differs from the model's own. */
     get current() { return { ...saved, use_cache: cacheSwitch.checked }; },
   };

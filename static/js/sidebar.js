@@ -4,6 +4,7 @@
 import { ask } from "./dialogs.js";
 import { clone, fill, setText, slot } from "./dom.js";
 import { count } from "./format.js";
+import { freshPage } from "./fresh.js";
 import { say } from "./words.js";
 
 export function mountSidebar({ element, chatDialog, confirm, root, current, rename, remove }) {
@@ -59,14 +60,8 @@ export function mountSidebar({ element, chatDialog, confirm, root, current, rena
   }
 
   async function refresh() {
-    let html = "";
-    try {
-      const answer = await fetch(root, { credentials: "same-origin", headers: { Accept: "text/html" } });
-      if (!answer.ok) return;
-      html = await answer.text();
-    } catch { return; } // no connection: the list stays as it is
-    const fresh = new DOMParser().parseFromString(html, "text/html").getElementById("chats");
-    if (!fresh) return;
+    const fresh = (await freshPage(root))?.getElementById("chats");
+    if (!fresh) return; // no connection: the list stays as it is
     const focused = chats().contains(document.activeElement) ? document.activeElement.closest(".chat-item")?.dataset.id : null;
     const top = chats().scrollTop;
     chats().replaceChildren(...fresh.childNodes);

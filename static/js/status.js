@@ -14,6 +14,7 @@ export function mountStatus(element, announcer, { state, showWait }) {
   let slow = false;
   let patience = 0;
   let tokens = 0;
+  let ended = null; // the end of a reply, to be told once the memory's numbers are final
 
   function sentence() {
     const { state: name } = current;
@@ -39,15 +40,22 @@ export function mountStatus(element, announcer, { state, showWait }) {
 
   const announce = (text) => setText(announcer, text);
 
+  function sayEnd() {
+    const written = count(ended.stats?.generated_tokens);
+    announce(say(ended.reason === "stop" ? "says.end" : "says.end_cut", { written, tokens: count(tokens) }));
+    ended = null;
+  }
+
   return {
     receive(event) {
       if (event.type === "state") {
         current = { state: event.state === "ready" ? "idle" : event.state, place: event.place, text: event.text };
         if (event.state !== "reading") reading = null;
+        if (ended) sayEnd();
       } else if (event.type === "reading") {
         reading = event;
         current = { state: "reading" };
-      } else if (event.type === "cache") tokens = event.conversation?.tokens ?? event.cache?.conversation?.tokens ?? tokens;
+      } else if (event.type === "cache") tokens = event.cache.conversation?.tokens ?? tokens;
     },
     paint: show,
 
@@ -70,9 +78,6 @@ export function mountStatus(element, announcer, { state, showWait }) {
     get state() { return current.state; },
 
     replyBegan() { announce(say("says.start")); },
-    replyEnded(event) {
-      const written = count(event.stats?.generated_tokens);
-      announce(say(event.reason === "stop" ? "says.end" : "says.end_cut", { written, tokens: count(tokens) }));
-    },
+    replyEnded(event) { ended = event; },
   };
 }

@@ -62,6 +62,11 @@ export function mountTail(element) {
       paint();
     },
     paint,
+    /** Forgets what is nothing but space between blocks. */
+    dropBlank() {
+      paint();
+      if (!label && !node.data.trim()) reset();
+    },
     get isEmpty() { return !pending && !node.data && !label; },
   };
 }

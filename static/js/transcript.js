@@ -5,6 +5,9 @@ import { copyFrom } from "./copy.js";
 import { mountEdit } from "./edit.js";
 import { mountMessage, newMessage } from "./message.js";
 
+/** Whether a `message` event is the beginning of a reply. */
+export const isBeingWritten = (event) => event.role === "assistant" && (event.state ?? "writing") === "writing";
+
 export function mountTranscript(list, welcome, scroll, acts) {
   const messages = new Map(); // id -> message
   const touched = new Set();  // those with text that is not painted yet
@@ -32,14 +35,14 @@ export function mountTranscript(list, welcome, scroll, acts) {
   function added(event) {
     const known = messages.get(String(event.id));
     if (known) {
-      if (known.role === "assistant") known.reopen();
+      if (isBeingWritten(event) && !event.repeat) known.reopen(); // a cut answer goes on
       return;
     }
     // an edited question or a second answer takes the place of all that came after what it replies to
     if (event.reply_to === null) removeAfter(null);
     else if (messages.has(String(event.reply_to))) removeAfter(messages.get(String(event.reply_to)).element);
     welcome?.remove();
-    const message = newMessage({ edge: event.role === "user" ? "read" : "written", ...event, parts: event.parts });
+    const message = newMessage({ ...event, edge: event.role === "user" ? "read" : "written" });
     messages.set(message.id, message);
     list.append(message.element);
     if (message.role === "assistant" && message.state === "writing") {
@@ -55,6 +58,12 @@ export function mountTranscript(list, welcome, scroll, acts) {
     for (const message of messages.values()) {
       if (message !== current && message.role === "assistant") message.element.dataset.edge = reused ? "reused" : "read";
     }
+  }
+
+  /** The oldest messages, so many more of them, are no longer part of what the model is given. */
+  function leaveOut(count) {
+    const kept = [...list.children].filter((element) => !element.classList.contains("is-left-out"));
+    for (const element of kept.slice(0, count)) element.classList.add("is-left-out");
   }
 
   function going(event) {
@@ -86,6 +95,9 @@ export function mountTranscript(list, welcome, scroll, acts) {
     },
     done(event) {
       ofEvent(event)?.end(event.reason === "stop" ? "done" : event.reason, event.stats, event.text);
+    },
+    event(event) {
+      if (event.code === "left_out") leaveOut(event.figures?.messages ?? 0);
     },
     snapshot(event) {
       removeAfter(null);

@@ -1,0 +1,87 @@
+"""The chat page as a person meets it: what can be done on it, and what can be read on it."""
+
+from __future__ import annotations
+
+import json
+
+from playwright.sync_api import Locator, Page, expect
+
+ENDED = "[data-testid=message][data-role=assistant]:last-child:not([data-state=writing])"
+
+
+class ChatPage:
+    def __init__(self, page: Page, server):
+        self.page, self.server = page, server
+
+    def __getattr__(self, name: str) -> Locator:
+        """`chat.cached_tokens` is the element with the hook `cached-tokens`."""
+        return self.page.get_by_test_id(name.replace("_", "-"))
+
+    # --- doing
+
+    def ask(self, text: str) -> None:
+        """Send a question, and wait until the server has it."""
+        answers = self.answers.count()
+        self.composer.fill(text)
+        self.send.click()
+        expect(self.answers).to_have_count(answers + 1)
+
+    def ask_and_wait(self, text: str) -> str:
+        """The answer, when it is finished."""
+        self.ask(text)
+        return self.wait_for_end()
+
+    def wait_for_end(self) -> str:
+        self.page.wait_for_selector(ENDED)
+        expect(self.send).to_be_visible()
+        return self.text_of(self.answers.last)
+
+    def begin_new_chat(self) -> None:
+        self.new_chat.click()
+        expect(self.page.locator("#welcome")).to_be_visible()
+
+    def reload(self) -> None:
+        self.page.reload()
+
+    # --- reading
+
+    @property
+    def messages(self) -> Locator:
+        return self.page.get_by_test_id("message")
+
+    @property
+    def questions(self) -> Locator:
+        return self.page.locator("[data-testid=message][data-role=user]")
+
+    @property
+    def answers(self) -> Locator:
+        return self.page.locator("[data-testid=message][data-role=assistant]")
+
+    @property
+    def transcript_box(self) -> Locator:
+        return self.page.locator("#transcript")
+
+    @property
+    def announcer(self) -> Locator:
+        return self.page.locator("#announcer")
+
+    def text_of(self, message: Locator) -> str:
+        """What stands in a message, without its buttons."""
+        return message.locator(".message__body").inner_text().strip()
+
+    def number(self, hook: str) -> int:
+        """The number behind a hook of the panel."""
+        return int(self.page.get_by_test_id(hook).get_attribute("data-value"))
+
+    def frames(self, *types: str) -> list[dict]:
+        """Frames that this page sends and receives from now on, of these types; the list grows."""
+        seen: list[dict] = []
+
+        def keep(payload) -> None:
+            frame = json.loads(payload)
+            if frame["type"] in types:
+                seen.append(frame)
+
+        self.page.on("websocket", lambda socket: (socket.on("framesent", keep), socket.on("framereceived", keep)))
+        self.page.reload()
+        return seen

@@ -1,0 +1,134 @@
+"""A real Chromium, and the real application in a real server, with whatever model a test wants to hear.
+
+`serve(model)` starts a server; `visit(server)` opens a page of it and watches it: an error in its console, a
+script that fails or a request that leaves the server's own address fails the test.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import ExitStack
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from werkzeug.serving import make_server
+
+from app import create_app
+from app.settings import Settings
+from tests.browser.chat_page import ChatPage
+from tests.find_browser import browser_path
+from tests.scripted import ByteTokenizer, ScriptedModel
+
+CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+                  "--disable-component-update", "--disable-sync"]
+DESKTOP = {"width": 1280, "height": 800}
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+PATIENCE_MS = 20_000
+
+logging.getLogger("werkzeug").setLevel(logging.WARNING)  # a line a request says nothing about a failure
+expect.set_options(timeout=PATIENCE_MS)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Browser:
+    path = browser_path()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
+        yield browser
+        browser.close()
+
+
+class RunningServer:
+    """The application, served by threads of this process. `restart` keeps the address and what is stored."""
+
+    def __init__(self, data, model, tokenizer, settings: dict):
+        self.model, self._tokenizer = model, tokenizer
+        self._settings = Settings(data=data, **{"max_tokens": 1500, **settings})
+        self._port = 0
+        self.start()
+
+    def start(self) -> None:
+        given = {} if self._tokenizer is None else {"model": self.model, "tokenizer": self._tokenizer}
+        self.app = create_app(self._settings, **given)
+        self._server = make_server("127.0.0.1", self._port, self.app, threaded=True)
+        self._port = self._server.server_port
+        self.url = f"http://127.0.0.1:{self._port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+        self.parts.close()
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    @property
+    def parts(self):
+        return self.app.extensions["glasschat"]
+
+    @property
+    def steps(self) -> int:
+        return self.parts.worker.snapshot().steps
+
+
+@pytest.fixture
+def serve(tmp_path, monkeypatch):
+    """`serve(model, **settings)` -> RunningServer. Without a model: one that says hello.
+
+    `load`, a function, makes the server load its model with it, as it would load a real one.
+    """
+    with ExitStack() as at_the_end:
+        def start(model=None, load=None, **settings) -> RunningServer:
+            model = model or ScriptedModel("Hello there.")
+            if load is not None:
+                monkeypatch.setattr("app._load", lambda settings: (load(), ByteTokenizer()))
+            server = RunningServer(tmp_path / "data", model, None if load else ByteTokenizer(), settings)
+            at_the_end.callback(server.stop)
+            at_the_end.callback(model.let_go)
+            return server
+        yield start
+
+
+@pytest.fixture
+def visit(browser):
+    """`visit(server, path="/", **context)` -> ChatPage, in a browser session of its own unless `like` names one."""
+    problems: list[str] = []
+    with ExitStack() as at_the_end:
+        def open_page(server, path="/", like: ChatPage | None = None, **context_options) -> ChatPage:
+            if like is None:
+                context_options.setdefault("viewport", DESKTOP)
+                context = browser.new_context(**context_options)
+                context.set_default_timeout(PATIENCE_MS)
+                at_the_end.callback(context.close)
+            else:
+                context = like.page.context
+            page = context.new_page()
+            _watch(page, server.url, problems)
+            page.goto(server.url + path)
+            return ChatPage(page, server)
+        yield open_page
+    assert problems == []
+
+
+def _watch(page: Page, own_url: str, problems: list[str]) -> None:
+    own_host = urlsplit(own_url).netloc
+
+    def check_request(request) -> None:
+        if urlsplit(request.url).scheme in ("http", "https") and urlsplit(request.url).netloc != own_host:
+            problems.append(f"a request left the page's host: {request.url}")
+
+    def check_console(message) -> None:
+        # a page that was asked for and is not there, or a server that a test has stopped, are no faults of the page
+        if message.type == "error" and not message.text.startswith(("Failed to load resource", "WebSocket connection to")):
+            problems.append(f"the console says: {message.text}")
+
+    page.on("request", check_request)
+    page.on("console", check_console)
+    page.on("pageerror", lambda error: problems.append(f"a script failed: {error}"))
+    page.on("dialog", lambda dialog: (problems.append(f"a dialog opened: {dialog.message}"), dialog.dismiss()))

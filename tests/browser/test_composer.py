@@ -1,0 +1,55 @@
+"""Long texts, refused texts and texts that wait."""
+
+from playwright.sync_api import expect
+
+from tests.scripted import ScriptedModel
+
+PASTE = """(area, text) => {
+    const data = new DataTransfer();
+    data.setData("text/plain", text);
+    return area.dispatchEvent(new ClipboardEvent("paste", {clipboardData: data, bubbles: true, cancelable: true}));
+}"""
+
+
+def test_a_paste_of_a_megabyte_is_told_to_be_too_long_with_both_counts(serve, visit):
+    chat = visit(serve())
+    limit = chat.page.evaluate("JSON.parse(document.getElementById('page-data').textContent).limits.text_bytes")
+    chat.composer.fill("Before. ")
+    goes_in = chat.composer.evaluate(PASTE, "x" * 1_000_000)
+    assert not goes_in
+    expect(chat.notice).to_contain_text("1,000,000")
+    expect(chat.notice).to_contain_text(f"{limit:,}")
+    assert chat.composer.input_value() == "Before. "
+    chat.ask_and_wait("Still here?")
+
+
+def test_a_text_over_the_limit_cannot_be_sent_until_it_is_shorter(serve, visit):
+    chat = visit(serve())
+    limit = chat.page.evaluate("JSON.parse(document.getElementById('page-data').textContent).limits.text_bytes")
+    chat.composer.fill("é" * (limit // 2 + 1))
+    expect(chat.notice).to_contain_text(f"{2 * (limit // 2 + 1):,}")
+    expect(chat.send).to_be_disabled()
+    chat.composer.press("Enter")
+    chat.page.wait_for_timeout(200)
+    assert chat.messages.count() == 0
+    chat.composer.fill("short")
+    expect(chat.notice).to_be_hidden()
+    chat.ask_and_wait("short")
+
+
+def test_a_refused_question_stays_in_the_box_with_the_reason(serve, visit):
+    chat = visit(serve(context=64))
+    chat.composer.fill("far too long for this memory " * 20)
+    chat.send.click()
+    expect(chat.notice).to_contain_text("too long")
+    assert chat.composer.input_value().startswith("far too long")
+    assert chat.messages.count() == 0
+    assert chat.ask_and_wait("short") != ""
+
+
+def test_a_ready_question_is_asked_with_a_click(serve, visit):
+    chat = visit(serve(ScriptedModel("Tokyo.")))
+    chat.page.get_by_role("button", name="What is the capital of Japan?").click()
+    expect(chat.answers).to_have_count(1)
+    assert chat.wait_for_end() == "Tokyo."
+    expect(chat.page.locator("#welcome")).to_have_count(0)

@@ -1,0 +1,83 @@
+"""What is waited for has a name, and each name is another."""
+
+import threading
+
+from playwright.sync_api import expect
+
+from app.models import ModelError
+from tests.scripted import ScriptedModel
+
+
+def test_loading_queued_reading_writing_calculating_and_failed_are_six_different_words(serve, visit):
+    model = ScriptedModel("word " * 20, "Well: <|python_start|>12*3<|python_end|>.")
+    is_there = threading.Event()
+
+    def load():
+        assert is_there.wait(30)
+        return model
+
+    server = serve(model, load=load, rows=1)
+    words = {}
+
+    def note(chat, state):
+        expect(chat.state).to_have_attribute("data-state", state)
+        words[state] = chat.state.inner_text().split()[0]
+
+    chat = visit(server)
+    note(chat, "loading")
+    is_there.set()
+    expect(chat.state).to_have_text("Ready")
+
+    model.seconds_per_read = 0.5
+    model.hold(30)
+    chat.ask("A question that is long enough to be read in several pieces. " * 20)
+    note(chat, "reading")
+    expect(chat.state).to_contain_text(" of ")
+    note(chat, "writing")
+
+    other = visit(server)
+    other.ask("And I?")
+    note(other, "queued")
+    expect(other.state).to_contain_text("1")
+    other.stop.click()
+    expect(other.answers.last).to_have_attribute("data-state", "cancelled")
+
+    model.let_go()
+    chat.wait_for_end()
+    model.hold(len("Well: ") + 4)
+    chat.ask("Calculate")
+    note(chat, "calculating")
+    model.let_go()
+    chat.wait_for_end()
+
+    note(visit(serve(load=refuse)), "failed")
+    assert len(set(words.values())) == 6, words
+
+
+def refuse():
+    raise ModelError("This file is no model.")
+
+
+def test_a_question_asked_while_the_model_is_loaded_is_answered_when_it_is_there(serve, visit):
+    is_there = threading.Event()
+
+    def load():
+        assert is_there.wait(30)
+        return ScriptedModel("Here I am.")
+
+    chat = visit(serve(load=load))
+    expect(chat.state).to_have_text("Loading the model…")
+    chat.composer.fill("Are you there?")
+    chat.send.click()
+    chat.page.wait_for_timeout(300)
+    is_there.set()
+    expect(chat.answers).to_have_count(1)
+    assert chat.wait_for_end() == "Here I am."
+    expect(chat.state).to_have_text("Ready")
+    assert chat.composer.input_value() == ""
+    assert chat.number("cached-tokens") > 0
+
+
+def test_a_failed_model_says_why(serve, visit):
+    chat = visit(serve(load=refuse))
+    expect(chat.state).to_contain_text("This file is no model.")

@@ -1,0 +1,40 @@
+"""Stopping, and what remains."""
+
+from playwright.sync_api import expect
+
+from tests.scripted import ScriptedModel
+
+
+def test_stop_ends_the_work_keeps_the_text_and_lets_one_go_on(serve, visit):
+    server = serve(ScriptedModel("word " * 100, "Again."))
+    server.model.seconds_per_token = 0.02
+    chat = visit(server)
+    chat.ask("Tell me much")
+    expect(chat.answers.last).to_contain_text("word word")
+    chat.stop.click()
+    expect(chat.answers.last).to_have_attribute("data-state", "cancelled")
+    steps = server.steps
+    chat.page.wait_for_timeout(1000)
+    assert server.steps <= steps + 2
+    assert "Stopped." in chat.text_of(chat.answers.last)
+    assert "word word" in chat.text_of(chat.answers.last)
+    expect(chat.send).to_be_enabled()
+    assert chat.questions.last.locator(".message__text").inner_text() == "Tell me much"
+    assert chat.ask_and_wait("And now?") == "Again."
+    chat.reload()
+    expect(chat.answers.first).to_have_attribute("data-state", "cancelled")
+    expect(chat.answers.first).to_contain_text("Stopped.")
+
+
+def test_a_cut_answer_goes_on_where_it_ended(serve, visit):
+    chat = visit(serve(ScriptedModel("one two three four five"), max_tokens=13))
+    chat.ask("Count")
+    expect(chat.answers.last).to_have_attribute("data-state", "length")
+    first = chat.text_of(chat.answers.last)
+    assert first.startswith("one two three") and "Cut off" in first
+    getattr(chat, "continue").click()
+    expect(chat.answers.last).to_contain_text("four five")
+    chat.wait_for_end()
+    chat.reload()
+    assert "one two three four five" in " ".join(chat.text_of(chat.answers.last).split())
+    assert chat.answers.count() == 1

@@ -2,25 +2,48 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from app.commands import CommandError
 from app.settings import Settings, SettingsError
+
+RANDOM = "random:nanochat-d12"  # for measuring: nanochat's depth-12 model with weights that were drawn
 
 
 def load(settings: Settings):
     """-> (model, tokenizer). Sets the number of threads for the calling thread's computing."""
+    check_model_path(settings)
     import torch
 
-    from app.models import load_model
     from app.models.errors import ModelError
 
     if settings.threads:
         torch.set_num_threads(settings.threads)
     try:
-        model, tokenizer = load_model(settings.model, device=settings.device, dtype=settings.dtype, context=settings.context)
+        model, tokenizer = _load(settings)
     except ModelError as error:
         raise CommandError(str(error)) from None
     check_context(settings, model)
     return model, tokenizer
+
+
+def _load(settings: Settings):
+    from app.models.registry import choose_device, choose_dtype, load_model
+
+    if settings.model == RANDOM:
+        from app.models.random_weights import random_depth_12
+
+        device = choose_device(settings.device)
+        return random_depth_12(device, choose_dtype(settings.dtype, device))
+    return load_model(settings.model, device=settings.device, dtype=settings.dtype, context=settings.context)
+
+
+def check_model_path(settings: Settings) -> None:
+    """Refuse a path at which there is nothing, before anything is loaded. `TREE:stage/tag@step` begins with a path."""
+    name = settings.model
+    places = (Path(name).expanduser(), Path(name.split(":")[0]).expanduser())
+    if name not in ("default", RANDOM) and not any(place.exists() for place in places):
+        raise SettingsError("--model", name, '"default" or the path of a model; there is nothing at this path')
 
 
 def check_context(settings: Settings, model) -> None:

@@ -1,9 +1,7 @@
-"""`python -m app serve`: the server. gunicorn with one worker (there is one engine) and many threads
-(each open socket holds one).
+"""`python -m app serve`: the server, which is gunicorn (see `gunicorn_settings`).
 
 Options, model, folder and port are looked at before anything starts, so that a mistake gets its sentence
-at once. The application is made in the worker, after the fork, since no thread outlives one: this process
-must never import torch.
+at once. The application is made in the worker, after the fork: this process must never import torch.
 """
 
 from __future__ import annotations
@@ -16,24 +14,15 @@ import mmap
 import os
 import signal
 import socket
+import sys
 import threading
 
 from gunicorn.app.base import BaseApplication
 
-from app.commands import FAILED, WRONG_VALUE, CommandError, say
+from app.commands import FAILED, WRONG_VALUE, CommandError, gunicorn_settings, say
 from app.commands.fetch import fetch_default_model
+from app.commands.loading import check_model_path
 from app.settings import Settings, SettingsError, add_options
-
-# The same as in the Procfile.
-SERVER = {
-    "workers": 1,
-    "worker_class": "gthread",
-    "threads": 256,
-    "timeout": 120,
-    "graceful_timeout": 3,
-    "control_socket_disable": True,
-}
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser)
@@ -41,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     settings = Settings.from_args(args)
+    check_model_path(settings)
     check_data_folder(settings)
     check_port(settings.host, settings.port)
     if settings.model == "default":
@@ -101,30 +91,44 @@ class Server(BaseApplication):
 
     def __init__(self, settings: Settings):
         self.settings = settings
-        self._failed = mmap.mmap(-1, 1)  # shared with the worker: 1 when the model could not be loaded
+        self._failed = mmap.mmap(-1, 1)  # shared with the worker: 1 when it gave up
         super().__init__()
 
     def load_config(self) -> None:
         host = f"[{self.settings.host}]" if ":" in self.settings.host else self.settings.host
-        hooks = {"post_worker_init": self._announce_when_ready, "worker_exit": _close}
-        for name, value in {**SERVER, **hooks, "bind": f"{host}:{self.settings.port}", "loglevel": "warning"}.items():
-            self.cfg.set(name, value)
+        own = {"post_worker_init": self._worker_started, "bind": f"{host}:{self.settings.port}", "loglevel": "warning"}
+        for name, value in {**vars(gunicorn_settings), **own}.items():
+            if name in self.cfg.settings:
+                self.cfg.set(name, value)
 
     def load(self):
         from app import create_app
+        from app.chat.errors import StoreError
+        from app.models.errors import ModelError
 
         logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
-        return create_app(self.settings)
+        # What is wrong with a model's files is told in a sentence (see _announce), not in a traceback.
+        logging.getLogger("app.engine.worker").addFilter(
+            lambda record: not (record.exc_info and isinstance(record.exc_info[1], ModelError)))
+        try:
+            return create_app(self.settings)
+        except StoreError as error:
+            self._give_up(f"glasschat: {error}")
+            sys.exit(0)
 
     def serve(self) -> int:
         """Run until stopped -> exit status."""
+        process = os.getpid()
         try:
             self.run()
         except SystemExit as end:
+            if os.getpid() != process:  # the end of the worker, which was forked inside run
+                raise
             return WRONG_VALUE if self._failed[0] else FAILED if end.code else 0
         return 0
 
-    def _announce_when_ready(self, worker) -> None:
+    def _worker_started(self, worker) -> None:
+        gunicorn_settings.post_worker_init(worker)
         threading.Thread(target=self._announce, args=(worker.wsgi.extensions["glasschat"],), daemon=True).start()
 
     def _announce(self, parts) -> None:
@@ -141,11 +145,3 @@ class Server(BaseApplication):
         say(sentence)
         self._failed[0] = 1
         os.kill(os.getppid(), signal.SIGTERM)
-
-
-def _close(arbiter, worker) -> None:
-    """The last thing a worker does. Its open sockets hold threads, for which Python would wait in vain."""
-    if getattr(worker, "wsgi", None) is not None:
-        worker.wsgi.extensions["glasschat"].close()
-        logging.shutdown()
-        os._exit(0)

@@ -9,7 +9,7 @@ import pytest
 
 from app import __version__
 from app.__main__ import COMMANDS, main
-from app.commands import serve
+from app.commands import gunicorn_settings, serve
 from app.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -108,7 +108,7 @@ def test_the_address_can_be_typed_into_a_browser(settings, address):
 
 def test_the_procfile_serves_as_the_command_does():
     line = (ROOT / "Procfile").read_text()
-    for name, value in serve.SERVER.items():
-        if name != "control_socket_disable":
-            assert f"--{name.replace('_', '-')} {value}" in line
-    assert "--preload" not in line and "$" in line and "PORT" in line and "app:create_app()" in line
+    for name in ("workers", "worker_class", "threads"):
+        assert f"--{name.replace('_', '-')} {getattr(gunicorn_settings, name)} " in line
+    assert f"--config python:{gunicorn_settings.__name__} " in line
+    assert "--preload" not in line and "${PORT" in line and "app:create_app()" in line

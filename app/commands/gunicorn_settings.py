@@ -1,0 +1,34 @@
+"""How gunicorn runs the app: used by `serve`, and by the Procfile through `--config`.
+
+One worker, since there is one engine; many threads, since each open socket holds one. No preload: the
+engine starts in the worker, after the fork, which no thread would outlive.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+
+workers = 1
+worker_class = "gthread"
+threads = 256
+timeout = 120
+graceful_timeout = 10  # how long the worker may take to stop, before it is killed
+control_socket_disable = True
+
+WAIT_FOR_REQUESTS_S = 1  # of which this long for requests to be answered: open sockets never are
+
+
+def post_worker_init(worker) -> None:
+    worker.cfg.set("graceful_timeout", WAIT_FOR_REQUESTS_S)
+
+
+def worker_exit(arbiter, worker) -> None:
+    """The last thing a worker does: end the engine and close the database.
+
+    Then it ends at once, since Python would wait in vain for the threads that open sockets hold.
+    """
+    if getattr(worker, "wsgi", None) is not None:
+        worker.wsgi.extensions["glasschat"].close()
+        logging.shutdown()
+        os._exit(0)

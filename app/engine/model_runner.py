@@ -13,7 +13,7 @@ import torch
 
 from app.engine.kv_cache import KVCache
 
-READ_CHUNK_TOKENS = 256  # a prompt is read in pieces of at most this many tokens
+READ_CHUNK_TOKENS = 128  # a prompt is read in pieces of this many tokens: what others wait between their tokens
 
 
 class ModelRunner:

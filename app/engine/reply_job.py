@@ -22,6 +22,8 @@ class ReplyJob:
 
     def __init__(self, request: Request, sequence: Sequence, sink: Callable[[object], None]):
         self.request, self.sequence = request, sequence
+        self.ended = False                      # its Finished has been told
+        self.copies: list[ReplyJob] = []        # other answers to the same prompt, until it has been read
         self.row: int | None = None
         self.reused = 0
         self.read = 0                           # prompt tokens read, beyond those reused
@@ -70,7 +72,7 @@ class ReplyJob:
 
     def finish(self, reason: Reason, cached_tokens: int, error: str | None = None) -> None:
         """Complete the reply and tell the last of it. The reason it already ended for, if any, stands."""
-        sequence = self.sequence
+        sequence, self.ended = self.sequence, True
         sequence.end(reason)
         for call in sequence.tools.changes:
             self.tell(call)

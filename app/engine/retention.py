@@ -63,6 +63,10 @@ class Retention:
         """Tokens in each kept row, by conversation."""
         return {conversation: len(kept.ids) for conversation, kept in self._kept.items()}
 
+    def can_acquire(self, num_rows: int) -> bool:
+        """Whether so many rows are not live."""
+        return len(self._free) + len(self._kept) >= num_rows
+
     def acquire(self, conversation: str, prompt_ids: Sequence[int]) -> Lease | None:
         """A row for a reply to this prompt, cut to what can be reused; None while all rows are live."""
         kept = self._kept.pop(conversation, None)
@@ -98,6 +102,12 @@ class Retention:
         kept = self._kept.pop(conversation, None)
         if kept is not None:
             self._clear(kept.row)
+
+    def rename(self, old: str, new: str) -> None:
+        """Let `new` have the kept row of `old`, instead of its own. Nothing happens if `old` has none."""
+        if old in self._kept and old != new:
+            self.forget(new)
+            self._kept[new] = self._kept.pop(old)
 
     def check(self) -> None:
         """Assert that every row is in exactly one state and that lengths agree with ids."""

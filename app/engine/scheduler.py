@@ -2,14 +2,12 @@
 
 A step is: admit who waits, read a bounded chunk of the prompts that are being read, write one token for
 every row that writes. Reading is bounded so that nobody's stream stalls behind somebody's long paste;
-the oldest prompt is read first, so newer work never starves it.
+the oldest prompt is read first, so newer work never starves it. A prompt is always read in the same
+chunks, however busy it is: other chunks would round otherwise, and a reply must not depend on company.
 
-A reply without the cache runs in a lane of its own, one at a time. Each of its tokens needs all tokens
-before it computed anew: in slices of the same bounded size, in a row that is emptied after every token.
-
-        submitted -> waiting -> reading -> writing -> finished
+        submitted -> waiting -> reading -> writing --> finished
                         |          (row of the cache)
-                        +-----> uncached lane ------> finished
+                        +------> reference lane -----> finished
 
 The scheduler belongs to the engine thread and is plain synchronous code: `step` does one step.
 """
@@ -20,17 +18,24 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
+from collections.abc import Sequence as SequenceOf
 
 from app.engine.kv_cache import KVCache
 from app.engine.messages import Evicted, PoolNumbers, Queued, Reason, Request
 from app.engine.model_runner import READ_CHUNK_TOKENS, ModelRunner
+from app.engine.reference_lane import ReferenceLane
 from app.engine.reply_job import ReplyJob
 from app.engine.retention import Retention
 from app.engine.sequence import ReplyRules, Sequence
 
 logger = logging.getLogger(__name__)
 
-SHARED_READ_TOKENS = 96  # read a step while others are writing: bounds the gap in their streams
+
+class TooManyAnswersError(ValueError):
+    """More answers to one question than there are rows."""
+
+    def __init__(self, answers: int, rows: int):
+        super().__init__(f"{answers} answers at once need as many rows of the cache, and it has {rows}")
 
 
 class Scheduler:
@@ -46,25 +51,41 @@ class Scheduler:
         self._waiting: deque[ReplyJob] = deque()
         self._reading: deque[ReplyJob] = deque()
         self._writing: list[ReplyJob] = []
-        self._uncached: ReplyJob | None = None
-        self._scratch: KVCache | None = None  # the uncached lane's row, made when first needed
+        self._lane = ReferenceLane(self.runner, self.context)
 
     # --- commands
 
-    def submit(self, request: Request, sink: Callable[[object], None]) -> None:
-        """Take a request. Raises what `Sequence` raises for one that can never be served."""
+    def submit(self, request: Request, sink: Callable[[object], None], copies: SequenceOf[Request] = ()) -> None:
+        """Take a request. Raises what `Sequence` raises for one that can never be served.
+
+        `copies` are further answers to the same prompt: it is read once, into the row of `request`, and
+        that row is copied for each of them. Each names a conversation of its own, where its row is kept.
+        """
+        assert all(copy.prompt_ids == request.prompt_ids and copy.use_cache for copy in copies), \
+            "copies answer the same prompt, with the cache"
+        job = self._make_job(request, sink)
+        job.copies = [self._make_job(copy, sink) for copy in copies]
+        if 1 + len(copies) > self.cache.batch_size:
+            raise TooManyAnswersError(1 + len(copies), self.cache.batch_size)
+        self._waiting.append(job)
+        self._admit()
+        self._tell_places()
+
+    def _make_job(self, request: Request, sink: Callable[[object], None]) -> ReplyJob:
         sequence = Sequence(request.prompt_ids, self._rules, limit=self.context, temperature=request.temperature,
                             top_k=request.top_k, max_tokens=request.max_tokens, seed=request.seed,
                             device=self.runner.device, reply=request.reply)
-        self._waiting.append(ReplyJob(request, sequence, sink))
-        self._admit()
-        self._tell_places()
+        return ReplyJob(request, sequence, sink)
 
     def cancel(self, reply: str) -> None:
         """End a reply, wherever it is. What it has read and written stays in its row. Unknown: nothing happens."""
         for job in self._jobs():
             if job.request.reply == reply:
                 self._finish(job, Reason.CANCELLED)
+
+    def adopt(self, conversation: str, copy: str) -> None:
+        """Let a conversation go on in the kept row of one of its copies."""
+        self.retention.rename(copy, conversation)
 
     def forget(self, conversation: str) -> None:
         """Free the row of a conversation, ending its reply if one is being made."""
@@ -77,12 +98,12 @@ class Scheduler:
 
     @property
     def busy(self) -> bool:
-        return bool(self._waiting or self._reading or self._writing or self._uncached)
+        return bool(self._waiting or self._reading or self._writing or self._lane.job)
 
     def step(self) -> None:
         self._admit()
         self._read()
-        self._read_without_cache()
+        self._compute_without_cache()
         self._write()
         self.steps += 1
 
@@ -92,25 +113,29 @@ class Scheduler:
                 self._finish(job, job.sequence.reason)
             elif job.request.use_cache:
                 self._admit_to_row(job)
-            elif self._uncached is None:
+            elif self._lane.job is None:
                 self._waiting.remove(job)
-                self._uncached = job
-                job.tell_reading()
+                self._lane.enter(job)
 
     def _admit_to_row(self, job: ReplyJob) -> None:
-        lease = self.retention.acquire(job.request.conversation, job.sequence.prompt_ids)
-        if lease is None:
+        if not self.retention.can_acquire(1 + len(job.copies)):
             return
         self._waiting.remove(job)
+        lease = self.retention.acquire(job.request.conversation, job.sequence.prompt_ids)
         job.row, job.reused = lease.row, lease.reused
+        for copy in job.copies:
+            self.retention.forget(copy.request.conversation)
+            copy.row = self.retention.acquire(copy.request.conversation, copy.sequence.prompt_ids).row
         self._reading.append(job)
         job.tell_reading()
 
     def _read(self) -> None:
-        budget = SHARED_READ_TOKENS if self._writing or self._uncached else READ_CHUNK_TOKENS
-        while self._reading and budget > 0:
+        budget = READ_CHUNK_TOKENS
+        while self._reading:
             job = self._reading[0]
-            chunk = self._next_chunk(job, budget)
+            chunk = self._next_chunk(job)
+            if len(chunk) > budget:
+                return
             started = time.perf_counter()
             try:
                 job.logits = self.runner.forward([chunk], self.cache.select([job.row]))
@@ -122,14 +147,25 @@ class Scheduler:
             budget -= len(chunk)
             if job.to_read == 0:
                 self._reading.popleft()
-                self._writing.append(job)
+                self._writing += [job, *self._copied(job)]
 
-    def _next_chunk(self, job: ReplyJob, budget: int) -> list[int]:
+    def _copied(self, job: ReplyJob) -> list[ReplyJob]:
+        """The prompt has been read: give what its row holds to the other answers, and let them go their way."""
+        if job.ended:  # with the one that it is a copy of
+            return
+        copies, job.copies = job.copies, []
+        for copy in copies:
+            self.cache.copy_row(job.row, copy.row)
+            copy.reused, copy.logits = len(job.sequence.prompt_ids), job.logits
+            copy.tell_reading()
+        return copies
+
+    def _next_chunk(self, job: ReplyJob) -> list[int]:
         start = job.reused + job.read
-        return job.sequence.prompt_ids[start:start + min(budget, job.to_read)]
+        return job.sequence.prompt_ids[start:start + READ_CHUNK_TOKENS]
 
     def _write(self) -> None:
-        for job in [*self._writing, *([self._uncached] if self._uncached else [])]:
+        for job in [*self._writing, *self._in_lane()]:
             if job.logits is None:
                 continue
             try:
@@ -155,38 +191,22 @@ class Scheduler:
         for index, job in enumerate(jobs):
             job.logits = logits[index:index + 1]
 
-    def _read_without_cache(self) -> None:
-        """One slice of the uncached lane: the whole text again, as far as this step goes."""
-        job = self._uncached
-        if job is None:
+    def _compute_without_cache(self) -> None:
+        if self._lane.job is None:
             return
-        ids = job.sequence.all_ids
-        slice_tokens = SHARED_READ_TOKENS if self._reading or self._writing else READ_CHUNK_TOKENS
-        begun = self._scratch is not None and self._scratch.get_pos() > 0
         try:
-            if len(ids) <= slice_tokens and not begun:
-                job.logits = self.runner.forward([ids])
-                done = len(ids)
-            else:
-                if self._scratch is None:
-                    self._scratch = KVCache.for_model(self.runner.model, 1, self.context)
-                start = self._scratch.get_pos()
-                job.logits = self.runner.forward([ids[start:start + slice_tokens]], self._scratch)
-                done = self._scratch.get_pos()
+            self._lane.compute_slice()
         except Exception as error:
-            self._fail([job], error)
-            return
-        if done < len(ids):
-            job.logits = None  # not yet those after the last token
-        elif self._scratch is not None:
-            self._scratch.reset()
-        if not job.sequence.ids:
-            job.count_read(done - job.read, 0.0)
-            job.tell_reading()
+            self._fail([self._lane.job], error)
 
     # --- ends
 
     def _finish(self, job: ReplyJob, reason: Reason, error: str | None = None) -> None:
+        if job.ended:  # with the one that it is a copy of
+            return
+        copies, job.copies = job.copies, []
+        for copy in copies:  # it ends before its prompt was read, and so do the copies that wait for that
+            self._finish(copy, reason, error)
         cached_tokens = self._cached_tokens(job)
         self._take_out(job)
         if job.row is not None:
@@ -216,15 +236,20 @@ class Scheduler:
         for place in (self._waiting, self._reading, self._writing):
             if job in place:
                 place.remove(job)
-        if self._uncached is job:
-            self._uncached = None
-            if self._scratch is not None:
-                self._scratch.reset()
+        for leader in (*self._waiting, *self._reading):
+            if job in leader.copies:
+                leader.copies.remove(job)
+        if self._lane.job is job:
+            self._lane.leave()
 
     # --- what can be seen
 
     def _jobs(self) -> list[ReplyJob]:
-        return [*self._waiting, *self._reading, *self._writing, *([self._uncached] if self._uncached else [])]
+        jobs = [*self._waiting, *self._reading, *self._writing, *self._in_lane()]
+        return [each for job in jobs for each in (job, *job.copies)]
+
+    def _in_lane(self) -> list[ReplyJob]:
+        return [self._lane.job] if self._lane.job else []
 
     def _tell_places(self) -> None:
         for place, job in enumerate(self._waiting, start=1):

@@ -13,7 +13,7 @@ import logging
 import queue
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
@@ -22,7 +22,7 @@ from app.engine.kv_cache import KVCache
 from app.engine.messages import Counts, Finished, ModelNumbers, Reason, Request, Snapshot, Timing
 from app.engine.model_runner import ModelRunner
 from app.engine.sampling import SamplingError, check_sampling
-from app.engine.scheduler import Scheduler
+from app.engine.scheduler import Scheduler, TooManyAnswersError
 from app.engine.sequence import EmptyPromptError, PromptTooLongError
 
 logger = logging.getLogger(__name__)
@@ -80,10 +80,13 @@ class EngineWorker:
         self._ready.wait(timeout_s)
         return self._snapshot
 
-    def submit(self, request: Request, sink: Callable[[object], None]) -> None:
+    def submit(self, request: Request, sink: Callable[[object], None], copies: Sequence[Request] = ()) -> None:
         """Ask for a reply. Every taken request gets exactly one Finished, as its last event.
 
-        Raises EmptyPromptError, PromptTooLongError, SamplingError or QueueFullError, and then takes nothing.
+        `copies` are further answers to the same prompt, which is read once; each has its own reply id,
+        seed, and conversation, under which its row is kept until `adopt` or `forget`.
+        Raises EmptyPromptError, PromptTooLongError, SamplingError, TooManyAnswersError or QueueFullError,
+        and then takes nothing.
         """
         if not request.prompt_ids:
             raise EmptyPromptError("there is no text to answer: the prompt has no tokens")
@@ -91,10 +94,12 @@ class EngineWorker:
         context = self._snapshot.context
         if context and len(request.prompt_ids) > context:
             raise PromptTooLongError(len(request.prompt_ids), context)
+        if 1 + len(copies) > self._rows:
+            raise TooManyAnswersError(1 + len(copies), self._rows)
         with self._lock:
             if self._unfinished >= self._rows + self._max_queue:
                 raise QueueFullError(f"{self._max_queue} replies are waiting already; please try again in a moment")
-            self._unfinished += 1
+            self._unfinished += 1 + len(copies)
 
         def counted_sink(event: object) -> None:
             if isinstance(event, Finished):
@@ -102,7 +107,7 @@ class EngineWorker:
                     self._unfinished -= 1
             sink(event)
 
-        self._commands.put(("submit", request, counted_sink))
+        self._commands.put(("submit", request, counted_sink, copies))
 
     def cancel(self, reply: str) -> None:
         """Stop a reply, wherever it is. Unknown or ended ones are ignored."""
@@ -111,6 +116,10 @@ class EngineWorker:
     def forget(self, conversation: str) -> None:
         """Free the row of a conversation at once, ending its reply."""
         self._commands.put(("forget", conversation))
+
+    def adopt(self, conversation: str, copy: str) -> None:
+        """Let a conversation go on in the kept row of one of its copies, instead of its own."""
+        self._commands.put(("adopt", conversation, copy))
 
     # --- the engine thread
 
@@ -164,11 +173,12 @@ class EngineWorker:
 
     def _do(self, name: str, *arguments) -> None:
         if name == "submit":
-            request, sink = arguments
+            request, sink, copies = arguments
             try:
-                self._scheduler.submit(request, sink)
+                self._scheduler.submit(request, sink, copies)
             except (EmptyPromptError, PromptTooLongError, SamplingError) as error:
-                sink(_failed(request, str(error)))
+                for each in (request, *copies):
+                    sink(_failed(each, str(error)))
         else:
             getattr(self._scheduler, name)(*arguments)
         self._publish()
@@ -176,7 +186,9 @@ class EngineWorker:
     def _refuse_commands(self, sentence: str) -> None:
         while (command := self._commands.get()) is not None:
             if command[0] == "submit":
-                command[2](_failed(command[1], sentence))
+                _, request, sink, copies = command
+                for each in (request, *copies):
+                    sink(_failed(each, sentence))
 
     def _publish(self) -> None:
         scheduler = self._scheduler

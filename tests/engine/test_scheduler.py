@@ -7,7 +7,7 @@ import pytest
 from app.engine import Engine
 from app.engine.messages import Finished, Queued, Reading, Reason, Request, Token, Tokens, ToolCall
 from app.engine.model_runner import READ_CHUNK_TOKENS
-from app.engine.scheduler import SHARED_READ_TOKENS, Scheduler
+from app.engine.scheduler import Scheduler, TooManyAnswersError
 from app.engine.sequence import PromptTooLongError
 from tests.engine.tiny import (BOS, END, EXPRESSION_END, EXPRESSION_START, PlainTokenizer, ScriptModel, TinyConfig,
                                TinyModel, script_from)
@@ -50,9 +50,12 @@ def submit(scheduler, reply, prompt, conversation=None, **settings):
 
 
 def run(scheduler, *listeners):
-    while any(listener.finished is None for listener in listeners):
+    for _ in range(10_000):
+        if all(listener.finished for listener in listeners):
+            return
         scheduler.step()
         scheduler.retention.check()
+    raise AssertionError("10,000 steps were not enough")
 
 
 def test_a_reply_is_told_in_order_and_with_exact_counts():
@@ -175,7 +178,7 @@ def test_a_long_prompt_is_read_in_bounded_chunks_while_others_write():
         before, written = model.tokens_computed, len(writer.tokens)
         scheduler.step()
         assert len(writer.tokens) == written + 1
-        assert model.tokens_computed - before <= SHARED_READ_TOKENS + 2
+        assert model.tokens_computed - before <= READ_CHUNK_TOKENS + 2
 
 
 def test_forgetting_frees_the_row_and_ends_the_reply():
@@ -230,7 +233,7 @@ def test_a_sink_that_fails_is_nobody_elses_loss():
         scheduler.step()
 
 
-@pytest.mark.parametrize("length", [5, SHARED_READ_TOKENS, SHARED_READ_TOKENS + 1, READ_CHUNK_TOKENS, 600])
+@pytest.mark.parametrize("length", [5, READ_CHUNK_TOKENS, READ_CHUNK_TOKENS + 1, 600])
 def test_a_reply_without_the_cache_is_the_same_and_leaves_the_cache_alone(length):
     model = tiny(sequence_len=1000)
     scheduler = Scheduler(model, TOKENIZER, rows=1, context=1000)
@@ -257,10 +260,77 @@ def test_replies_without_the_cache_run_one_at_a_time_and_hold_nobody_up():
     while fast.finished is None:
         before = model.tokens_computed
         scheduler.step()
-        assert model.tokens_computed - before <= 2 * SHARED_READ_TOKENS + 2
+        assert model.tokens_computed - before <= 2 * READ_CHUNK_TOKENS + 2
     run(scheduler, *slow)
     for heard in slow:
         assert [(t.id, 0 if t.forced else 1) for t in heard.tokens] == fresh_run(model, heard.request)
+
+
+def test_several_answers_read_their_prompt_once_and_go_their_own_way():
+    model = tiny()
+    scheduler = Scheduler(model, TOKENIZER, rows=4, context=96)
+    prompt = (BOS, *range(20))
+    requests = [Request(f"r{i}", "c" if i == 0 else f"c/{i}", prompt, temperature=1.0, max_tokens=10, seed=30 + i)
+                for i in range(3)]
+    heard = {request.reply: Listener() for request in requests}
+    model.tokens_computed = 0
+    scheduler.submit(requests[0], lambda event: heard[event.reply].append(event), requests[1:])
+    run(scheduler, *heard.values())
+    written = [len(listener.tokens) for listener in heard.values()]
+    assert model.tokens_computed == len(prompt) + sum(written) - 3
+    for request in requests:
+        done = heard[request.reply].finished
+        assert list(zip(done.ids, done.masks)) == fresh_run(model, request)
+    assert [heard[r.reply].finished.counts.read for r in requests] == [21, 0, 0]
+    assert set(scheduler.cached_tokens()) == {"c", "c/1", "c/2"}
+    scheduler.adopt("c", "c/2")
+    scheduler.retention.check()
+    assert set(scheduler.cached_tokens()) == {"c", "c/1"}
+    picked = [*prompt, *heard["r2"].finished.kept_ids]
+    again = submit(scheduler, "next", [*picked, 7], "c", max_tokens=1)
+    run(scheduler, again)
+    assert again.finished.counts.reused == len(picked) - 1
+
+
+@pytest.mark.parametrize("stopped", ["r0", "r1"])
+def test_stopping_one_of_several_answers(stopped):
+    scheduler = Scheduler(tiny(sequence_len=400), TOKENIZER, rows=3, context=400)
+    heard = {f"r{i}": Listener() for i in range(3)}
+    requests = [Request(f"r{i}", f"c{i}", (BOS,) * 300, temperature=0.0, max_tokens=5) for i in range(3)]
+    scheduler.submit(requests[0], lambda event: heard[event.reply].append(event), requests[1:])
+    scheduler.step()
+    scheduler.cancel(stopped)
+    scheduler.retention.check()
+    run(scheduler, *heard.values())
+    reasons = [listener.finished.reason for listener in heard.values()]
+    # While the prompt is being read all wait for the one that reads it; a copy can leave by itself.
+    assert reasons.count(Reason.CANCELLED) == (3 if stopped == "r0" else 1)
+    assert all(sum(isinstance(event, Finished) for event in listener) == 1 for listener in heard.values())
+
+
+def test_the_end_of_the_process_ends_each_of_several_answers_once():
+    scheduler = Scheduler(tiny(sequence_len=400), TOKENIZER, rows=2, context=400)
+    heard = {f"r{i}": Listener() for i in range(2)}
+    requests = [Request(f"r{i}", f"c{i}", (BOS,) * 300, temperature=0.0, max_tokens=5) for i in range(2)]
+    scheduler.submit(requests[0], lambda event: heard[event.reply].append(event), requests[1:])
+    scheduler.step()
+    scheduler.interrupt_all()
+    assert [listener.finished.reason for listener in heard.values()] == [Reason.INTERRUPTED] * 2
+    assert not scheduler.busy
+    scheduler.retention.check()
+
+
+def test_more_answers_than_rows_are_refused_and_fewer_wait_for_all_their_rows():
+    scheduler = Scheduler(tiny(), TOKENIZER, rows=2, context=96)
+    requests = [Request(f"r{i}", f"c{i}", (BOS, 5), temperature=0.0, max_tokens=5) for i in range(3)]
+    with pytest.raises(TooManyAnswersError, match="3 answers at once need as many rows of the cache, and it has 2"):
+        scheduler.submit(requests[0], print, requests[1:])
+    first = submit(scheduler, "first", [BOS, 1], max_tokens=4)
+    heard = {f"r{i}": Listener() for i in range(2)}
+    scheduler.submit(requests[0], lambda event: heard[event.reply].append(event), requests[1:2])
+    scheduler.step()
+    assert scheduler.queued() == ("r0",)
+    run(scheduler, first, *heard.values())
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -2,6 +2,7 @@
 
 import { mountChannel } from "./channel.js";
 import { mountComposer } from "./composer.js";
+import { mountCounter } from "./counter.js";
 import { ask, mountConfirm, mountDialog } from "./dialogs.js";
 import { fill, pageJson } from "./dom.js";
 import { mountDrawer } from "./drawer.js";
@@ -56,6 +57,14 @@ const transcript = mountTranscript(element("messages"), element("welcome"), scro
   edit: (message, text) => send(text, { type: "edit", message: message.id }),
 });
 
+const counter = mountCounter({
+  root,
+  place: element("quiet"),
+  conversation: () => channel.conversation,
+  isWarm: () => panel.tokens > 0 && settings.current.use_cache,
+  counted: (numbers) => composer.counted(numbers),
+});
+
 const composer = mountComposer({
   form: element("composer-form"),
   area: element("composer"),
@@ -63,6 +72,7 @@ const composer = mountComposer({
   stop: element("stop"),
   notice,
   limitBytes: page.limits.text_bytes,
+  counter,
   draftKey: () => channel.conversation ?? "new",
   onSend: (text) => send(text, { type: "send" }),
   onStop: stop,

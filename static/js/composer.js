@@ -8,13 +8,14 @@ import { say } from "./words.js";
 
 const DRAFT_AFTER_MS = 300;
 const LONGEST_DRAFT = 100000; // characters; the browser keeps little for a page
+const LARGE_PASTE = 50000;    // characters; counted before it is let in, since a box with a megabyte is a slow one
 
 const encoder = new TextEncoder();
 
 /** Bytes of `text` as it will be sent. */
 export const byteLength = (text) => encoder.encode(text).length;
 
-export function mountComposer({ form, area, send, stop, notice, limitBytes, draftKey, onSend, onStop }) {
+export function mountComposer({ form, area, send, stop, notice, limitBytes, draftKey, counter, onSend, onStop }) {
   let isBusy = false;
   let isTooLong = false;
   let draftTimer = 0;
@@ -31,13 +32,30 @@ export function mountComposer({ form, area, send, stop, notice, limitBytes, draf
     return false;
   }
 
+  function setTooLong(is) {
+    if (!is && isTooLong) notice.hide();
+    isTooLong = is;
+    send.disabled = is;
+  }
+
   function changed() {
     const fitsNow = fits(area.value, "notice.too_long");
-    if (fitsNow && isTooLong) notice.hide();
-    isTooLong = !fitsNow;
-    send.disabled = isTooLong;
+    setTooLong(!fitsNow);
+    counter.changed(fitsNow ? area.value : "");
     clearTimeout(draftTimer);
     draftTimer = setTimeout(saveDraft, DRAFT_AFTER_MS);
+  }
+
+  async function pasteLarge(text) {
+    notice.show(say("notice.counting"));
+    const numbers = await counter.ask(text);
+    if (numbers && numbers.tokens > numbers.limit) {
+      notice.show(say("notice.paste_too_many", { tokens: count(numbers.tokens), limit: count(numbers.limit) }));
+      return;
+    }
+    notice.hide();
+    area.setRangeText(text, area.selectionStart, area.selectionEnd, "end");
+    changed();
   }
 
   function saveDraft() {
@@ -63,8 +81,10 @@ export function mountComposer({ form, area, send, stop, notice, limitBytes, draf
   });
   area.addEventListener("input", changed);
   area.addEventListener("paste", (event) => {
-    // a text far over the limit would make the box itself slow: it is not let in, and that is said
-    if (!fits(event.clipboardData?.getData("text/plain") ?? "", "notice.paste_too_long")) event.preventDefault();
+    const text = event.clipboardData?.getData("text/plain") ?? "";
+    if (text.length < LARGE_PASTE) return;
+    event.preventDefault();
+    if (fits(text, "notice.paste_too_long")) pasteLarge(text);
   });
   stop.addEventListener("click", onStop);
   addEventListener("pagehide", saveDraft);
@@ -72,6 +92,11 @@ export function mountComposer({ form, area, send, stop, notice, limitBytes, draf
 
   return {
     fits: (text) => fits(text, "notice.too_long"),
+    /** The text in the box was counted. */
+    counted({ tokens, limit }) {
+      if (tokens > limit) notice.show(say("notice.too_many", { tokens: count(tokens), limit: count(limit) }));
+      setTooLong(tokens > limit);
+    },
     focus: () => area.focus(),
     put(text) {
       area.value = text;

@@ -126,6 +126,8 @@ export function mountPanel(element, line) {
   return {
     receive(event) { handlers[event.type]?.(event); },
     paint,
+    /** Tokens of this chat that are remembered. */
+    get tokens() { return cache?.conversation?.tokens ?? 0; },
     /** Shows a `cache` object that was fetched. */
     show(fetched) {
       handlers.cache({ cache: fetched });

@@ -77,7 +77,10 @@ export function mountStatus(element, announcer, { state, showWait }) {
     },
     get state() { return current.state; },
 
-    replyBegan() { announce(say("says.start")); },
+    replyBegan() {
+      current = { state: "queued" }; // until the engine says what it does
+      announce(say("says.start"));
+    },
     replyEnded(event) { ended = event; },
   };
 }

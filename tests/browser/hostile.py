@@ -25,5 +25,5 @@ FORBIDDEN = ", ".join([
 
 def assert_harmless(chat) -> None:
     assert chat.page.evaluate("window.__pwned") is None
-    assert chat.page.locator(FORBIDDEN).count() == 0
+    assert chat.page.locator(FORBIDDEN).evaluate_all("all => all.map(element => element.outerHTML.slice(0, 200))") == []
     assert chat.composer.is_visible(), "the page is hidden"

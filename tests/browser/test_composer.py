@@ -13,14 +13,32 @@ PASTE = """(area, text) => {
 
 def test_a_paste_of_a_megabyte_is_told_to_be_too_long_with_both_counts(serve, visit):
     chat = visit(serve())
-    limit = chat.page.evaluate("JSON.parse(document.getElementById('page-data').textContent).limits.text_bytes")
     chat.composer.fill("Before. ")
     goes_in = chat.composer.evaluate(PASTE, "x" * 1_000_000)
     assert not goes_in
-    expect(chat.notice).to_contain_text("1,000,000")
-    expect(chat.notice).to_contain_text(f"{limit:,}")
+    expect(chat.notice).to_contain_text("1,000,000 tokens, and a message may have 1,792")
     assert chat.composer.input_value() == "Before. "
     chat.ask_and_wait("Still here?")
+
+
+def test_a_long_paste_that_fits_goes_in(serve, visit):
+    chat = visit(serve(ScriptedModel("Read.", sequence_len=100_000), context=100_000))
+    assert not chat.composer.evaluate(PASTE, "word " * 12_000)
+    expect(chat.composer).to_have_value("word " * 12_000)
+    expect(chat.count).to_contain_text("60,000 tokens")
+
+
+def test_a_text_that_the_memory_cannot_hold_is_told_so_while_it_is_typed(serve, visit):
+    chat = visit(serve(context=200))
+    chat.composer.fill("x" * 500)
+    expect(chat.notice).to_contain_text("500 tokens")
+    expect(chat.send).to_be_disabled()
+    chat.composer.fill("x" * 50)
+    expect(chat.notice).to_be_hidden()
+    expect(chat.send).to_be_enabled()
+    expect(chat.count).to_have_text("50 tokens")
+    chat.composer.fill("")
+    expect(chat.count).to_have_text("Small models are often wrong.")
 
 
 def test_a_text_over_the_limit_cannot_be_sent_until_it_is_shorter(serve, visit):

@@ -29,7 +29,7 @@ def test_loading_queued_reading_writing_calculating_and_failed_are_six_different
     expect(chat.state).to_have_text("Ready")
 
     model.seconds_per_read = 0.5
-    model.hold(30)
+    model.seconds_per_token = 0.05
     chat.ask("A question that is long enough to be read in several pieces. " * 20)
     note(chat, "reading")
     expect(chat.state).to_contain_text(" of ")
@@ -38,11 +38,10 @@ def test_loading_queued_reading_writing_calculating_and_failed_are_six_different
     other = visit(server)
     other.ask("And I?")
     note(other, "queued")
-    expect(other.state).to_contain_text("1")
     other.stop.click()
     expect(other.answers.last).to_have_attribute("data-state", "cancelled")
 
-    model.let_go()
+    model.seconds_per_token = 0
     chat.wait_for_end()
     model.hold(len("Well: ") + 4)
     chat.ask("Calculate")

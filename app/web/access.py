@@ -37,7 +37,11 @@ def check_origin() -> None:
 
 def is_own_origin(origin: str | None) -> bool:
     """Exactly this server's scheme, host and port; None is a program that is no browser."""
-    return origin is None or origin == f"{request.scheme}://{request.host}".lower()
+    own = {f"{request.scheme}://{request.host}".lower()}
+    if request.host == request.environ.get("SERVER_NAME"):
+        # no browser leaves the port out, but some programs do: they mean the one that they connected to
+        own.add(f"{request.scheme}://{request.host}:{request.environ.get('SERVER_PORT')}".lower())
+    return origin is None or origin in own
 
 
 def content_security_policy() -> str:

@@ -1,3 +1,4 @@
+import logging
 from contextlib import ExitStack
 
 import pytest
@@ -25,3 +26,6 @@ def server(serve):
 @pytest.fixture
 def browser(server):
     return Browser(server)
+
+
+logging.getLogger("werkzeug").setLevel(logging.WARNING)  # a line for each request says nothing in a test

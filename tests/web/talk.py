@@ -21,24 +21,25 @@ PATIENCE_S = 30
 class RunningServer:
     """The application on a port of its own. `restart` keeps the port, the model and what is stored."""
 
-    def __init__(self, data, model=None, tokenizer=None, **settings):
+    def __init__(self, data, model=None, tokenizer=None, waits=True, **settings):
         self.model = model or ScriptedModel("Hello.")
         self.tokenizer = tokenizer or ByteTokenizer()
         self._settings = Settings(data=data, **{"temperature": 0.0, **settings})
         self.port = 0
-        self.start()
+        self.start(waits)
 
-    def start(self, wait=True) -> None:
+    def start(self, waits=True) -> None:
         self.app = create_app(self._settings, model=self.model, tokenizer=self.tokenizer)
         self._server = make_server("127.0.0.1", self.port, self.app, threaded=True)
         self.port = self._server.server_port
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        if wait:
+        if waits:
             self.worker.wait_ready(PATIENCE_S)
 
     def stop(self) -> None:
         self._server.shutdown()
         self._server.server_close()
+        self.worker._commands.put(None)  # before a model that waits is let go: it writes no token more
         if isinstance(self.model, ScriptedModel):
             self.model.let_go()
         self.app.extensions["glasschat"].close()
@@ -145,13 +146,14 @@ class Socket:
 
     def ask(self, text, conversation=None, **fields) -> dict:
         """A whole turn -> its `done`, after which the state is idle."""
-        start = len(self.heard)
         self.send(text, conversation, **fields)
+        done = None
         while True:
             event = self.next()
             assert event["type"] != "error", event
-            if event["type"] == "state" and event["state"] in ("idle", "failed"):
-                return next(event for event in self.heard[start:] if event["type"] == "done")
+            done = event if event["type"] == "done" else done
+            if done and event["type"] == "state" and event["state"] in ("idle", "failed"):
+                return done
 
     def of(self, type) -> list[dict]:
         return [event for event in self.heard if event["type"] == type]

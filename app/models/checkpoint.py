@@ -65,20 +65,15 @@ def find(path: str | Path) -> Found:
                  dtype=bytes_by_dtype.most_common(1)[0][0])
 
 
-def load(path: str | Path | Found, device: torch.device | str = "cpu", dtype: torch.dtype | str = torch.float32,
+def load(path: str | Path | Found, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32,
          context: int | None = None) -> tuple[Nanochat, NanochatTokenizer]:
     """The model, cast to `dtype` once, and its tokenizer.
 
-    `dtype` "auto" is what nanochat itself would compute in: bfloat16 on CUDA, else the checkpoint's own type.
-    `context` is what a conversation may hold: at most 10 x sequence_len, and sequence_len where it is None.
+    `context` is how many tokens a conversation may hold: sequence_len unless more is asked for, and at most
+    ten times that, which the model says in its `max_context`.
     """
     found = path if isinstance(path, Found) else find(path)
     config, files = found.config, found.files
-    if context is not None and not 1 <= context <= CONTEXT_FACTOR * config.sequence_len:
-        raise ModelError(f"--context {context} does not suit {files.model}: allowed are 1 to "
-                         f"{CONTEXT_FACTOR * config.sequence_len}, ten times its sequence_len.")
-    if dtype == "auto":
-        dtype = torch.bfloat16 if torch.device(device).type == "cuda" and found.dtype == torch.float32 else found.dtype
     assert dtype in DTYPES, f"a model can be of {', '.join(map(_name_of, DTYPES))}, not {dtype}"
     tokenizer = NanochatTokenizer(read_encoding(files.tokenizer), name=found.name)
     if tokenizer.get_vocab_size() != config.vocab_size:
@@ -86,8 +81,10 @@ def load(path: str | Path | Found, device: torch.device | str = "cpu", dtype: to
                          f"gives vocab_size as {config.vocab_size}: they do not belong together.")
     state = _read_state(files.model, lazily=False)
     architecture = _check_state(files.model, state, config)
-    model = Nanochat(config, architecture, state, device, dtype, name=found.name, max_context=context)
-    return model.eval(), tokenizer
+    max_context = min(context or config.sequence_len, CONTEXT_FACTOR * config.sequence_len)
+    model = Nanochat(config, architecture, state, device, dtype, found.name, max_context)
+    model.description = found.describe(dtype)
+    return model, tokenizer
 
 
 def _read_config(path: Path) -> NanochatConfig:

@@ -24,11 +24,11 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from app.models.attention import attend
 from app.models.errors import ContextError
 from app.models.nanochat_architecture import CONTEXT_FACTOR, SMEAR_CHANNELS, SOFTCAP, Architecture, NanochatConfig
+from app.models.projection import Projection
 from app.models.reference import ReferenceGeneration
 
 
@@ -36,7 +36,7 @@ def norm(x: torch.Tensor) -> torch.Tensor:
     return F.rms_norm(x, (x.shape[-1],))
 
 
-class Nanochat(nn.Module, ReferenceGeneration):
+class Nanochat(ReferenceGeneration):
     """A nanochat model of any date.
 
     `state` maps the names of `architecture.shapes(config)` to tensors, and is empty afterwards.
@@ -48,8 +48,9 @@ class Nanochat(nn.Module, ReferenceGeneration):
     def __init__(self, config: NanochatConfig, architecture: Architecture, state: dict[str, torch.Tensor],
                  device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32, name: str = "nanochat",
                  max_context: int | None = None):
-        super().__init__()
         self.config, self.architecture, self.name = config, architecture, name
+        self.cache_dtype = dtype
+        self.weights_dtype = str(dtype).removeprefix("torch.")
         self.max_context = max_context or config.sequence_len
         self.windows = architecture.windows(config)  # one a layer, None for all
 
@@ -58,14 +59,13 @@ class Nanochat(nn.Module, ReferenceGeneration):
 
         resid_lambdas = state.pop("resid_lambdas").tolist() if architecture.residual_lambdas else [1.0] * config.n_layer
         x0_lambdas = state.pop("x0_lambdas").tolist() if architecture.residual_lambdas else [0.0] * config.n_layer
-        self.embedding = _embedding(take("transformer.wte.weight"))
-        self.layers = nn.ModuleList(
-            Layer(config, architecture, layer, take, self.windows[layer], resid_lambdas[layer], x0_lambdas[layer])
-            for layer in range(config.n_layer))
-        self.head = _linear(take("lm_head.weight")[:config.vocab_size])  # without the padding rows
+        self.embedding = take("transformer.wte.weight")  # (V or more, C)
+        self.layers = [Layer(config, architecture, layer, take, self.windows[layer], resid_lambdas[layer],
+                             x0_lambdas[layer]) for layer in range(config.n_layer)]
+        self.head = Projection(take("lm_head.weight")[:config.vocab_size])  # without the padding rows
         self.smear_lambda = self.backout_lambda = 0.0
         if architecture.smear:
-            self.smear_gate = _linear(take("smear_gate.weight"))
+            self.smear_gate = take("smear_gate.weight")  # (1, 24)
             self.smear_lambda, self.backout_lambda = state.pop("smear_lambda").item(), state.pop("backout_lambda").item()
         assert not state, f"these tensors belong nowhere: {sorted(state)}"
         self._make_rotary_table(max(config.sequence_len, self.max_context))
@@ -73,15 +73,11 @@ class Nanochat(nn.Module, ReferenceGeneration):
     # --- what the engine asks
 
     def get_device(self) -> torch.device:
-        return self.embedding.weight.device
-
-    @property
-    def cache_dtype(self) -> torch.dtype:
-        return self.embedding.weight.dtype
+        return self.embedding.device
 
     @property
     def weight_bytes(self) -> int:
-        return sum(weight.numel() * weight.element_size() for weight in self.parameters())
+        return _bytes_of(self.embedding) + self.head.weight_bytes + sum(layer.weight_bytes for layer in self.layers)
 
     def bytes_read(self, cached: int) -> int:
         """How much of a row of `cached` tokens the next step reads: a layer with a window reads no more than that."""
@@ -91,6 +87,7 @@ class Nanochat(nn.Module, ReferenceGeneration):
 
     # --- forward
 
+    @torch.no_grad()
     def forward(self, ids: torch.Tensor, kv_cache=None, last_only: bool = False) -> torch.Tensor:
         """ids (B, T) -> float32 logits (B, T, V), or (B, 1, V) of the last position with `last_only`.
 
@@ -104,12 +101,12 @@ class Nanochat(nn.Module, ReferenceGeneration):
         if kv_cache is not None:
             assert kv_cache.dtype == self.cache_dtype, f"a cache of {kv_cache.dtype} for a model of {self.cache_dtype}"
             kv_cache.record(ids, starts)
-        x = norm(self.embedding(ids))  # (B, T, C)
+        x = norm(F.embedding(ids, self.embedding))  # (B, T, C)
         if self.architecture.smear:
             x = self._smear(x, kv_cache, starts)
         x0 = middle = x
         for index, layer in enumerate(self.layers):
-            x = layer(x, x0, ids, rotary, kv_cache, starts)
+            x = layer.forward(x, x0, ids, rotary, kv_cache, starts)
             if index == len(self.layers) // 2:
                 middle = x
         if kv_cache is not None:
@@ -128,13 +125,13 @@ class Nanochat(nn.Module, ReferenceGeneration):
             a  b         | c d e        before             b c d
         """
         if any(starts):
-            before_first = norm(self.embedding(kv_cache.previous_ids(starts)))  # (B, C)
+            before_first = norm(F.embedding(kv_cache.previous_ids(starts), self.embedding))  # (B, C)
             if not all(starts):
                 before_first = before_first * torch.tensor([[start > 0] for start in starts], device=x.device)
         else:
             before_first = torch.zeros_like(x[:, 0])
         before = torch.cat([before_first[:, None], x[:, :-1]], dim=1)  # (B, T, C)
-        return x + self.smear_lambda * torch.sigmoid(self.smear_gate(x[..., :SMEAR_CHANNELS])) * before
+        return x + self.smear_lambda * torch.sigmoid(F.linear(x[..., :SMEAR_CHANNELS], self.smear_gate)) * before
 
     # --- positions
 
@@ -163,27 +160,30 @@ class Nanochat(nn.Module, ReferenceGeneration):
         return self._cos[positions].unsqueeze(2), self._sin[positions].unsqueeze(2)
 
 
-class Layer(nn.Module):
+class Layer:
     """Attention and MLP. The projections of queries, keys and values stand as one matrix."""
 
     def __init__(self, config: NanochatConfig, architecture: Architecture, index: int, take,
                  window: int | None, resid_lambda: float, x0_lambda: float):
-        super().__init__()
         self.index, self.window = index, window
         self.num_heads, self.num_kv_heads, self.head_dim = config.n_head, config.n_kv_head, config.head_dim
         self.resid_lambda, self.x0_lambda = resid_lambda, x0_lambda
         self.gate_channels, self.gate_scale = architecture.gate_channels, architecture.gate_scale
         block = f"transformer.h.{index}"
-        self.qkv = _linear(torch.cat([take(f"{block}.attn.c_{part}.weight") for part in "qkv"]))
-        self.attention_out = _linear(take(f"{block}.attn.c_proj.weight"))
-        self.mlp_in = _linear(take(f"{block}.mlp.c_fc.weight"))
-        self.mlp_out = _linear(take(f"{block}.mlp.c_proj.weight"))
+        qkv = torch.cat([take(f"{block}.attn.c_{part}.weight") for part in "qkv"])
+        self.qkv, self.qk_scale = Projection(qkv), qkv.new_full((self.head_dim,), architecture.qk_scale)  # (D,)
+        self.attention_out = Projection(take(f"{block}.attn.c_proj.weight"))
+        self.mlp_in = Projection(take(f"{block}.mlp.c_fc.weight"))
+        self.mlp_out = Projection(take(f"{block}.mlp.c_proj.weight"))
         self.value_embedding = self.value_gate = None
         if architecture.has_value_embedding(config, index):
-            self.value_embedding = _embedding(take(f"value_embeds.{index}.weight"))
-            self.value_gate = _linear(take(f"{block}.attn.ve_gate.weight"))
-        scale = torch.full((self.head_dim,), architecture.qk_scale)
-        self.register_buffer("qk_scale", scale.to(self.qkv.weight), persistent=False)  # (D,)
+            self.value_embedding = take(f"value_embeds.{index}.weight")  # (V or more, G·D)
+            self.value_gate = take(f"{block}.attn.ve_gate.weight")       # (G, 12 or 32)
+
+    @property
+    def weight_bytes(self) -> int:
+        value = 0 if self.value_embedding is None else _bytes_of(self.value_embedding) + _bytes_of(self.value_gate)
+        return value + sum(part.weight_bytes for part in (self.qkv, self.attention_out, self.mlp_in, self.mlp_out))
 
     def forward(self, x, x0, ids, rotary, kv_cache, starts):
         """x and x0 (B, T, C) -> (B, T, C). Keys and values go into the cache, if there is one."""
@@ -199,8 +199,8 @@ class Layer(nn.Module):
         qk = F.rms_norm(rotate(qk, *rotary), (self.head_dim,), self.qk_scale)
         q, k = qk.split([self.num_heads, self.num_kv_heads], dim=2)  # (B, T, H, D) and (B, T, G, D)
         if self.value_gate is not None:
-            gate = self.gate_scale * torch.sigmoid(self.value_gate(x[..., :self.gate_channels]))  # (B, T, G)
-            v = torch.addcmul(v, gate.unsqueeze(-1), self.value_embedding(ids).view_as(v))
+            gate = self.gate_scale * torch.sigmoid(F.linear(x[..., :self.gate_channels], self.value_gate))  # (B, T, G)
+            v = torch.addcmul(v, gate.unsqueeze(-1), F.embedding(ids, self.value_embedding).view_as(v))
         y = attend(q, k, v, kv_cache, self.index, starts, self.window)  # (B, T, H, D)
         return self.attention_out(y.reshape(num_rows, num_new, -1))
 
@@ -213,12 +213,5 @@ def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tenso
     return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, dims=-1), sin)
 
 
-def _linear(weight: torch.Tensor) -> nn.Linear:
-    """A projection around a tensor that exists: nothing is copied."""
-    linear = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
-    linear.weight = nn.Parameter(weight, requires_grad=False)
-    return linear
-
-
-def _embedding(weight: torch.Tensor) -> nn.Embedding:
-    return nn.Embedding.from_pretrained(weight, freeze=True)
+def _bytes_of(weight: torch.Tensor) -> int:
+    return weight.numel() * weight.element_size()

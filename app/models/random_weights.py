@@ -45,7 +45,7 @@ def random_depth_12(device: torch.device | str = "cpu", dtype: torch.dtype = tor
     """nanochat's depth-12 model: 768 wide, 6 heads, 32,768 tokens, and a tokenizer of that many to go with it."""
     state = random_state(DEPTH_12, architecture, seed)
     model = Nanochat(DEPTH_12, architecture, state, device, dtype, name="nanochat d12, random weights")
-    return model.eval(), NanochatTokenizer(made_up_encoding(DEPTH_12.vocab_size), name="made up")
+    return model, NanochatTokenizer(made_up_encoding(DEPTH_12.vocab_size), name="made up")
 
 
 def made_up_encoding(vocab_size: int) -> tiktoken.Encoding:

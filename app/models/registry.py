@@ -33,8 +33,7 @@ def load_model(path: str | Path = "default", device: str | torch.device = "cpu",
         if not is_gguf(file) and file.suffix != ".gguf":
             raise ModelError(f"{file} is not a model: give a GGUF file, or the folder that a nanochat checkpoint lies in.")
         return _load_gguf(file, file.stem, device, dtype, context)
-    found = checkpoint.find(path)
-    return checkpoint.load(found, device, choose_dtype(dtype, device) if dtype != "auto" else "auto", context)
+    return checkpoint.load(path, device, choose_dtype(dtype, device), context)
 
 
 def _load_gguf(file: Path, name: str, device: torch.device, dtype: torch.dtype | str, context: int | None):

@@ -35,7 +35,7 @@ def tiny_nanochat(architecture: Architecture = JULY_2026, window: int | None = W
         architecture = replace(architecture, short_window=lambda _: window)
     config = tiny_config(**changes)
     return Nanochat(config, architecture, random_state(config, architecture, seed), dtype=dtype,
-                    max_context=max_context).eval()
+                    max_context=max_context)
 
 
 def _variant(name, architecture, **changes):

@@ -34,20 +34,31 @@ END_NAMES = ("<|im_end|>", "<|im_start|>", "<|endoftext|>")
 
 
 class ChatMLTokenizer(Tokenizer):
-    """Built from the vocabulary: the spelling of every token in order of id, and which ids are special."""
+    """Built from the vocabulary: the spelling of every token in order of id, and which ids are special.
+
+    Raises ValueError, with what is wrong, for a vocabulary that is not of this family.
+    """
 
     chat_format = "chatml-1"
 
     def __init__(self, tokens: list[str], special_ids: list[int], name: str):
-        byte_of = _bytes_by_stand_in()
         specials = {tokens[id]: id for id in special_ids}
-        ranks = {bytes(byte_of[character] for character in token): id
-                 for id, token in enumerate(tokens) if token not in specials}
+        lacking = {*MARK_NAMES.values(), *END_NAMES} - specials.keys()
+        if lacking:
+            raise ValueError(f"it lacks the special token {min(lacking)}")
+        byte_of = _bytes_by_stand_in()
+        try:
+            ranks = {bytes(byte_of[character] for character in token): id
+                     for id, token in enumerate(tokens) if token not in specials}
+        except KeyError as error:
+            raise ValueError(f"the character {error} stands for no byte") from None
+        self._known_bytes = bytes(byte for byte in range(256) if bytes([byte]) in ranks)
+        if len(ranks) + len(specials) != len(tokens) or "\ufffd".encode().translate(None, self._known_bytes):
+            raise ValueError("tokens stand in it twice, or single bytes are missing")
         encoding = tiktoken.Encoding(name, pat_str=SPLIT_PATTERN, mergeable_ranks=ranks, special_tokens=specials,
                                      explicit_n_vocab=len(tokens))
         super().__init__(encoding, marks={mark: specials[own] for mark, own in MARK_NAMES.items()},
                          end_token_ids=[specials[own] for own in END_NAMES], name=name)
-        self._known_bytes = bytes(byte for byte in range(256) if bytes([byte]) in ranks)
 
     def encode(self, text: str) -> list[int]:
         """As ordinary text. The vocabulary lacks a few bytes (control characters, and those of the planes that

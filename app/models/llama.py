@@ -77,9 +77,12 @@ class Llama(ReferenceGeneration):
         def take(*names: str) -> torch.Tensor:
             return torch.cat([weight(f"{each}.weight").to(device, dtype) for each in names])
 
+        def norm(name: str) -> _Norm:
+            return _Norm(weight(f"{name}.weight").to(device), config.norm_eps, dtype)
+
         self.embedding = take("token_embd")  # (V, C)
-        self._layers = [_Layer(config, layer, take) for layer in range(config.n_layer)]
-        self._norm = _Norm(take("output_norm"), config.norm_eps)
+        self._layers = [_Layer(config, layer, take, norm) for layer in range(config.n_layer)]
+        self._norm = norm("output_norm")
         self._head = Projection(self.embedding if config.tied_head else take("output"))
         self._cos, self._sin = _rotary_table(config, self.max_context, device, dtype)  # (positions, D)
 
@@ -104,6 +107,8 @@ class Llama(ReferenceGeneration):
         assert num_new > 0, "there must be at least one new token"
         starts = [0] * num_rows if kv_cache is None else kv_cache.positions_for(num_new)
         rotary = self._rotary(starts, num_new)
+        if kv_cache is not None:
+            assert kv_cache.dtype == self.cache_dtype, f"a cache of {kv_cache.dtype} for a model of {self.cache_dtype}"
         x = F.embedding(ids, self.embedding).float()  # (B, T, C)
         for layer in self._layers:
             layer.forward(x, rotary, kv_cache, starts)
@@ -126,14 +131,14 @@ class Llama(ReferenceGeneration):
 
 
 class _Layer:
-    def __init__(self, config: LlamaConfig, index: int, take):
+    def __init__(self, config: LlamaConfig, index: int, take, norm):
         self.index = index
         self.num_heads, self.num_kv_heads, self.head_dim = config.n_head, config.n_kv_head, config.head_dim
         block = f"blk.{index}"
-        self.attention_norm = _Norm(take(f"{block}.attn_norm"), config.norm_eps)
+        self.attention_norm = norm(f"{block}.attn_norm")
         self.qkv = Projection(take(f"{block}.attn_q", f"{block}.attn_k", f"{block}.attn_v"))
         self.attention_out = Projection(take(f"{block}.attn_output"))
-        self.mlp_norm = _Norm(take(f"{block}.ffn_norm"), config.norm_eps)
+        self.mlp_norm = norm(f"{block}.ffn_norm")
         self.up_gate = Projection(take(f"{block}.ffn_up", f"{block}.ffn_gate"))
         self.mlp_down = Projection(take(f"{block}.ffn_down"))
 
@@ -155,16 +160,16 @@ class _Layer:
 
 
 class _Norm:
-    """RMS norm: x / sqrt(mean(x²) + eps) · weight, from float32 to the weights' type.
+    """RMS norm: x / sqrt(mean(x²) + eps) · weight, computed in float32 and given in `dtype`.
 
     With n = |x| over C channels, sqrt(mean(x²) + eps) = hypot(n, sqrt(C·eps)) / sqrt(C): four operations
     instead of the nine of F.rms_norm, which for a single token are what the norm costs.
     """
 
-    def __init__(self, weight: torch.Tensor, eps: float):
+    def __init__(self, weight: torch.Tensor, eps: float, dtype: torch.dtype):
         width = weight.shape[0]
-        self.dtype, self.weight_bytes = weight.dtype, 4 * width
-        self._weight = weight.float() * width**0.5  # (C,)
+        self.dtype, self.weight_bytes = dtype, 4 * width
+        self._weight = weight * width**0.5  # (C,)
         self._eps = torch.tensor((width * eps)**0.5, device=weight.device)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:

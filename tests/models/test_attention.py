@@ -1,0 +1,93 @@
+"""Attention against its definition: one query at a time, keys repeated, nothing folded."""
+
+import pytest
+import torch
+
+from app.engine import KVCache
+from app.models import attention
+from app.models.attention import attend
+
+SIZES = [(4, 4), (6, 2), (3, 1), (9, 3)]  # query heads, KV heads
+
+
+def plain(q, k, v, start, window):
+    """q (T, H, D) at positions start.., k and v (S, G, D) -> (T, H, D)."""
+    rows = []
+    for t in range(q.shape[0]):
+        position = start + t
+        first = 0 if window is None else max(0, position - window)
+        heads = []
+        for h in range(q.shape[1]):
+            g = h // (q.shape[1] // k.shape[1])
+            weights = (k[first:position + 1, g] @ q[t, h] / q.shape[2]**0.5).softmax(0)
+            heads.append(weights @ v[first:position + 1, g])
+        rows.append(torch.stack(heads))
+    return torch.stack(rows)
+
+
+def random_qkv(num_rows, num_new, num_heads, num_kv_heads, head_dim=8, seed=0):
+    rng = torch.Generator().manual_seed(seed)
+    return [torch.randn(num_rows, num_new, heads, head_dim, generator=rng) for heads in (num_heads, num_kv_heads, num_kv_heads)]
+
+
+@pytest.mark.parametrize("window", [None, 1, 3, 8, 40])
+@pytest.mark.parametrize(("num_heads", "num_kv_heads"), SIZES)
+def test_rows_of_any_length_see_what_their_window_says(num_heads, num_kv_heads, window):
+    cache = KVCache(3, num_kv_heads, 64, 8, 2)
+    stored = [[], [], []]
+    for step, (rows, num_new) in enumerate([([0], 7), ([1], 1), ([0, 1], 5), ([0, 1, 2], 1), ([2], 11), ([0, 1, 2], 4), ([1, 2], 1)]):
+        q, k, v = random_qkv(len(rows), num_new, num_heads, num_kv_heads, seed=step)
+        chosen = cache.select(rows)
+        starts = chosen.positions_for(num_new)
+        y = attend(q, k, v, chosen, 1, starts, window)
+        chosen.advance(num_new)
+        for place, row in enumerate(rows):
+            stored[row].append((k[place], v[place]))
+            keys, values = (torch.cat(each) for each in zip(*stored[row]))
+            torch.testing.assert_close(y[place], plain(q[place], keys, values, starts[place], window), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("window", [None, 2, 30])
+@pytest.mark.parametrize(("num_heads", "num_kv_heads"), SIZES)
+def test_without_a_cache_the_new_tokens_are_all_there_is(num_heads, num_kv_heads, window):
+    q, k, v = random_qkv(2, 17, num_heads, num_kv_heads)
+    y = attend(q, k, v, window=window)
+    for row in range(2):
+        torch.testing.assert_close(y[row], plain(q[row], k[row], v[row], 0, window), rtol=0, atol=1e-5)
+
+
+def test_a_window_of_eight_sees_the_last_nine_of_thirty_four_keys():
+    cache = KVCache(1, 1, 40, 4, 1)
+    q, k, v = random_qkv(1, 34, 1, 1, head_dim=4)
+    attend(q[:, :33], k[:, :33], v[:, :33], cache, 0, [0], 8)
+    cache.advance(33)
+    cache.k_cache[:, :, :25] = float("nan")  # positions 0 to 24 are out of sight of position 33
+    cache.v_cache[:, :, :25] = float("nan")
+    y = attend(q[:, 33:], k[:, 33:], v[:, 33:], cache, 0, [33], 8)
+    torch.testing.assert_close(y[0], plain(q[0, 33:], k[0], v[0], 33, 8), rtol=0, atol=1e-5)
+    cache.v_cache[:, :, 25] = float("nan")  # position 25 is in sight
+    assert attend(q[:, 33:], k[:, 33:], v[:, 33:], cache, 0, [33], 8).isnan().all()
+
+
+@pytest.mark.parametrize(("num_heads", "num_kv_heads"), SIZES)
+@pytest.mark.parametrize("num_rows", [1, 2])
+def test_asking_all_kv_heads_at_once_is_the_same_as_asking_each(num_heads, num_kv_heads, num_rows, monkeypatch):
+    q, _, _ = (each.bfloat16() for each in random_qkv(num_rows, 1, num_heads, num_kv_heads))
+    _, k, v = (each.bfloat16() for each in random_qkv(num_rows, 50, num_heads, num_kv_heads, seed=1))
+    apart = attention._attend(q, k, v, 49, None)
+    monkeypatch.setattr(attention, "LONG_ROW_TOKENS", 1)
+    together = attention._attend(q, k, v, 49, None)
+    torch.testing.assert_close(together, apart, rtol=0.02, atol=0.01)
+    for row in range(num_rows):
+        truth = plain(q[row].float(), k[row].float(), v[row].float(), 49, None)
+        torch.testing.assert_close(together[row].float(), truth, rtol=0.02, atol=0.01)
+
+
+def test_keys_and_values_lie_where_they_were_written_and_nowhere_else():
+    cache = KVCache(2, 2, 10, 4, 2)
+    q, k, v = random_qkv(2, 3, 4, 2, head_dim=4)
+    attend(q, k, v, cache, 1, [0, 5])
+    for row, start in ((0, 0), (1, 5)):
+        assert torch.equal(cache.k_cache[1, row, start:start + 3], k[row])
+        assert torch.equal(cache.v_cache[1, row, start:start + 3], v[row])
+    assert cache.k_cache.count_nonzero() == k.count_nonzero() and cache.v_cache.count_nonzero() == v.count_nonzero()

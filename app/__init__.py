@@ -51,10 +51,15 @@ class Parts:
 
 def _load(settings):
     """Runs on the engine thread: the number of threads that torch computes with is set per thread."""
+    import sys
+
     import torch
 
     from app.models import load_model
 
     if settings.threads:
         torch.set_num_threads(settings.threads)
-    return load_model(settings.model, device=settings.device, dtype=settings.dtype, context=settings.context)
+    model, tokenizer = load_model(settings.model, device=settings.device, dtype=settings.dtype, context=settings.asked_context)
+    if hasattr(model, "description"):
+        print(model.description, file=sys.stderr, flush=True)
+    return model, tokenizer

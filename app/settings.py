@@ -160,6 +160,11 @@ class Settings:
     max_tokens: int = option(512, None, whole_number(1, 1_048_576), "longest reply, in tokens")
     seed: int | None = option(None, None, whole_number(0, MAX_SEED, "2^63 - 1"), "repeats a reply exactly", "a new one each reply")
 
+    @property
+    def asked_context(self) -> int | None:
+        """The context, where one was asked for; None where it is the default, which gives way to a shorter model's."""
+        return None if self.context == Settings.context else self.context
+
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Settings:
         """From the environment alone, as under gunicorn. Raises SettingsError."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from app.commands import CommandError
@@ -24,6 +25,8 @@ def load(settings: Settings):
     except ModelError as error:
         raise CommandError(str(error)) from None
     check_context(settings, model)
+    if hasattr(model, "description"):
+        print(model.description, file=sys.stderr)
     return model, tokenizer
 
 
@@ -35,7 +38,7 @@ def _load(settings: Settings):
 
         device = choose_device(settings.device)
         return random_depth_12(device, choose_dtype(settings.dtype, device))
-    return load_model(settings.model, device=settings.device, dtype=settings.dtype, context=settings.context)
+    return load_model(settings.model, device=settings.device, dtype=settings.dtype, context=settings.asked_context)
 
 
 def check_model_path(settings: Settings) -> None:
@@ -49,5 +52,5 @@ def check_model_path(settings: Settings) -> None:
 def check_context(settings: Settings, model) -> None:
     """Refuse a context that was asked for and that the model does not have; the default gives way by itself."""
     largest = getattr(model, "max_context", None) or model.config.sequence_len
-    if settings.context > largest and settings.context != Settings.context:
+    if settings.asked_context and settings.context > largest:
         raise SettingsError("--context", settings.context, f"at most {largest} with this model")

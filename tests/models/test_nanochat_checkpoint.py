@@ -12,10 +12,12 @@ import pytest
 import tiktoken
 import torch
 
+from app.commands import loading
 from app.models import checkpoint, load_model
 from app.models.errors import ModelError
 from app.models.nanochat_architecture import EARLY_JANUARY_2026, JANUARY_2026, JULY_2026, MARCH_2026, OCTOBER_2025
 from app.models.random_weights import made_up_encoding
+from app.settings import Settings, SettingsError
 from tests.models.tiny_nanochat import DATES, logits_of, random_ids, same, write_checkpoint, write_tokenizer
 
 
@@ -126,6 +128,15 @@ def test_a_model_is_loaded_for_as_long_a_context_as_is_asked_up_to_ten_times_its
     assert checkpoint.load(folder, context=40)[0].max_context == 40
     assert checkpoint.load(folder, context=960)[0].max_context == 960
     assert checkpoint.load(folder, context=961)[0].max_context == 960
+
+
+def test_the_default_context_gives_way_to_a_shorter_models_and_one_that_is_asked_for_does_not(tmp_path, capsys):
+    folder = write_checkpoint(tmp_path / "model")
+    assert loading.load(Settings(model=str(folder), device="cpu"))[0].max_context == 96
+    assert loading.load(Settings(model=str(folder), device="cpu", context=900))[0].max_context == 900
+    assert capsys.readouterr().err.startswith("nanochat model, step 10: architecture of 2026-07")
+    with pytest.raises(SettingsError, match="at most 960"):
+        loading.load(Settings(model=str(folder), device="cpu", context=1000))
 
 
 def test_finding_reads_no_weights_and_loading_leaves_the_file_alone(tmp_path):

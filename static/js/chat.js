@@ -27,7 +27,7 @@ let asked = null;      // {request, text}: a question that the server has not ta
 let stopWanted = false; // stop was pressed before the reply had a name
 
 const notice = mountNotice(element("notice"));
-const panel = mountPanel(element("panel"), element("panel-line"));
+const panel = mountPanel(element("panel"), element("panel-line"), () => settings.current.use_cache);
 const confirm = mountConfirm(element("confirm-dialog"));
 const status = mountStatus(element("state"), element("announcer"), {
   state: page.state,

@@ -32,7 +32,7 @@ export function mountCounter({ root, place, conversation, isWarm, counted }) {
     const { signal } = asking;
     const numbers = await ask(text, signal);
     if (signal.aborted || !numbers) return;
-    setText(place, say(isWarm() ? "count.warm" : "count", { tokens: count(numbers.tokens) }));
+    setText(place, say(isWarm() && numbers.tokens <= numbers.limit ? "count.warm" : "count", { tokens: count(numbers.tokens) }));
     counted(numbers);
   }
 

@@ -9,9 +9,11 @@ const EVENTS_SHOWN = 4;
 const SPEED_EVERY_MS = 250; // a number that changes faster than this cannot be read
 const SPEED_AFTER_TOKENS = 8;
 
-export function mountPanel(element, line) {
+/** `usesCache()`: whether the reply that begins now does; its end says so for certain. */
+export function mountPanel(element, line, usesCache) {
   let cache = null;
   let isStale = false;
+  let isReference = element.hasAttribute("data-reference"); // the last reply was made without the cache
   let speed = null; // while writing: {from, to, tokens, shown}
 
   const number = (name, value, text) => {
@@ -48,7 +50,7 @@ export function mountPanel(element, line) {
 
   function paintBar(tokens, limit, reply, made) {
     const bar = slot(element, "bar");
-    const reused = made || reply.read ? Math.min(tokens, reply.reused ?? 0) : tokens;
+    const reused = !isReference && (made || reply.read) ? Math.min(tokens, reply.reused ?? 0) : tokens;
     const wanted = { reused, read: reply.read ?? 0, written: reply.written ?? 0, forced: reply.forced ?? 0 };
     const shown = {};
     let x = 0;
@@ -82,6 +84,12 @@ export function mountPanel(element, line) {
     fill(element, "writes", writes ? rate(writes) : "–");
   }
 
+  function setReference(is) {
+    isReference = is;
+    isStale = true;
+    for (const way of element.querySelectorAll("[data-way]")) way.hidden = (way.dataset.way === "reference") !== is;
+  }
+
   function countSpeed(event) {
     const now = performance.now();
     speed ??= { from: now, tokens: 0, shown: 0 };
@@ -110,12 +118,14 @@ export function mountPanel(element, line) {
     message(event) {
       if (event.role !== "assistant" || event.repeat) return;
       speed = null;
+      setReference(!usesCache());
       for (const name of ["first", "reads", "writes"]) fill(element, name, "–");
     },
     token: countSpeed,
     event: addEvent,
     done(event) {
       speed = null;
+      if (event.stats) setReference(event.stats.use_cache === false);
       showStats(event.stats);
     },
     snapshot(event) {

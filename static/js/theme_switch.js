@@ -13,8 +13,8 @@ export function mountThemeSwitch(button) {
   function show() {
     const dark = current() === "dark";
     slot(button, "theme").textContent = say(dark ? "theme.to_light" : "theme.to_dark");
-    button.querySelector(".theme__light").style.display = dark ? "none" : "block";
-    button.querySelector(".theme__dark").style.display = dark ? "block" : "none";
+    button.querySelector(".theme__light").hidden = dark;
+    button.querySelector(".theme__dark").hidden = !dark;
   }
 
   button.addEventListener("click", () => {

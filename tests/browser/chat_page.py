@@ -31,6 +31,11 @@ class ChatPage:
         self.ask(text)
         return self.wait_for_end()
 
+    def wait_for_another_answer(self, old: str) -> str:
+        """The answer that takes the place of the one with the id `old`, when it is finished."""
+        self.page.wait_for_function("old => ![null, undefined, old].includes(document.querySelector('[data-role=assistant]')?.dataset.id)", arg=old)
+        return self.wait_for_end()
+
     def wait_for_end(self) -> str:
         self.page.wait_for_selector(ENDED)
         expect(self.send).to_be_visible()

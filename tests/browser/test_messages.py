@@ -37,8 +37,7 @@ def test_an_answer_is_written_again_in_its_place(serve, visit):
     chat.ask_and_wait("First")
     old = chat.answers.last.get_attribute("data-id")
     chat.regenerate.click()
-    chat.page.wait_for_function("old => document.querySelector('[data-role=assistant]')?.dataset.id !== old", arg=old)
-    assert chat.wait_for_end() == "Hello there."
+    assert chat.wait_for_another_answer(old) == "Hello there."
     assert chat.messages.count() == 2
     assert chat.number("reused-tokens") > 0
 
@@ -105,8 +104,7 @@ def test_repeat_exactly_sends_seed_and_settings_of_that_answer(serve, visit):
     seed = int(chat.repeat.inner_text().split()[1])
     old = chat.answers.last.get_attribute("data-id")
     chat.repeat.click()
-    chat.page.wait_for_function("old => document.querySelector('[data-role=assistant]')?.dataset.id !== old", arg=old)
-    chat.wait_for_end()
+    chat.wait_for_another_answer(old)
     assert sent[0]["settings"]["seed"] == seed
     assert sent[-1]["stats"]["seed"] == seed
     assert f"seed {seed}" in chat.answers.last.inner_text()

@@ -66,6 +66,8 @@ def test_without_the_cache_the_page_says_why_it_is_slow(serve, visit):
     server.model.let_go()
     chat.wait_for_end()
     expect(chat.answers.last).to_contain_text("without the cache")
+    without = chat.page.evaluate("async () => (await fetch('/api/cache?conversation=' + location.pathname.split('/').pop())).json()")
+    expect(chat.panel).to_contain_text(f"Computed {without['last_reply']['without_cache']:,} positions. With the cache at most")
     assert chat.number("cached-tokens") == 0
     chat.reload()
     assert not chat.use_cache.is_checked()

@@ -1,0 +1,101 @@
+"""Once through with the default model, served as people serve it: `python -m app serve`."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from playwright.sync_api import expect
+
+READY_WITHIN_S = 300  # the first time it is fetched
+LAYERS, KV_HEADS, HEAD_DIM = 30, 3, 64  # of SmolLM2-135M
+
+
+@pytest.fixture(scope="module")
+def real_server(tmp_path_factory):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder = tmp_path_factory.mktemp("real")
+    log = (folder / "log").open("w+")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("CHAT_")}
+    process = subprocess.Popen([sys.executable, "-m", "app", "serve", "--port", str(port), "--data", str(folder / "data")],
+                               cwd=Path(__file__).parents[2], env=environment, stdout=log, stderr=subprocess.STDOUT)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        end = time.monotonic() + READY_WITHIN_S
+        while not is_ready(url):
+            assert process.poll() is None and time.monotonic() < end, log.seek(0) or log.read()
+            time.sleep(0.3)
+        yield SimpleNamespace(url=url)
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+        log.close()
+
+
+def is_ready(url: str) -> bool:
+    try:
+        return urllib.request.urlopen(url + "/readyz", timeout=5).status == 200
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def test_a_question_is_answered_counted_and_remembered(real_server, visit):
+    chat = visit(real_server)
+    assert "Tokyo" in chat.ask_and_wait("What is the capital of Japan?")
+    numbers = cache_of(chat)
+    per_token = 2 * LAYERS * KV_HEADS * HEAD_DIM * numbers["model"]["bytes_per_element"]
+    assert numbers["model"]["bytes_per_token"] == per_token
+    cached = chat.number("cached-tokens")
+    assert cached == numbers["conversation"]["tokens"] > 0
+    assert chat.number("cache-memory") == cached * per_token == numbers["conversation"]["bytes_used"]
+    assert numbers["pool"]["bytes_reserved"] >= numbers["pool"]["bytes_used"] >= cached * per_token
+    assert chat.number("reused-tokens") == 0
+    expect(chat.panel).to_contain_text(f"2 × {LAYERS} layers × {KV_HEADS} KV heads × {HEAD_DIM} × {cached} tokens")
+
+    chat.ask_and_wait("And of France?")
+    assert chat.number("reused-tokens") == cached
+    assert chat.number("read-tokens") < cached
+    shown = chat.text_of(chat.answers.last)
+    chat.reload()
+    assert chat.text_of(chat.answers.last) == shown
+    assert chat.number("reused-tokens") == cached
+
+
+def test_an_answer_is_repeated_exactly_by_its_seed(real_server, visit):
+    chat = visit(real_server)
+    chat.settings.click()
+    chat.page.get_by_label("Longest answer").fill("24")
+    chat.settings_save.click()
+    first = chat.ask_and_wait("Tell me a very short story about a cat.")
+    old = chat.answers.last.get_attribute("data-id")
+    chat.repeat.click()
+    assert chat.wait_for_another_answer(old) == first
+
+
+def test_stop_and_go_on(real_server, visit):
+    chat = visit(real_server)
+    chat.ask("Tell me a long story about a ship and its crew.")
+    chat.page.wait_for_function("() => document.querySelector('[data-role=assistant] .message__body')?.innerText.length > 60")
+    chat.stop.click()
+    expect(chat.answers.last).to_have_attribute("data-state", "cancelled")
+    tokens = chat.number("written-tokens")
+    getattr(chat, "continue").click()
+    chat.page.wait_for_function("() => document.querySelector('[data-testid=state]').dataset.state === 'writing'")
+    chat.stop.click()
+    chat.wait_for_end()
+    assert tokens > 0
+    assert chat.answers.count() == 1
+
+
+def cache_of(chat) -> dict:
+    return chat.page.evaluate("async () => (await fetch('/api/cache?conversation=' + location.pathname.split('/').pop())).json()")

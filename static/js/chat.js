@@ -154,6 +154,7 @@ function send(text, frame) {
   notice.hide();
   const request = channel.ask({ base: transcript.lastId, ...frame, text, settings: settings.current });
   asked = { request, text, isTyped: frame.type === "send" };
+  composer.focus();
   composer.sending(true);
   status.sending(true);
   return true;
@@ -164,6 +165,7 @@ async function again(message, followers, wanted) {
   if (followers > 0 && !await confirm(say("ask.again", { count: followers }), "Answer again")) return;
   notice.hide();
   channel.ask({ type: "regenerate", message: message.id, settings: wanted });
+  composer.focus();
 }
 
 /** The settings that make the same answer once more. */

@@ -2,7 +2,8 @@
 // Text stays in the box until the server has it.
 
 import { count } from "./format.js";
-import { meansSend } from "./keys.js";
+import { growWithText } from "./grow.js";
+import { focusText, meansSend } from "./keys.js";
 import { tab } from "./storage.js";
 import { say } from "./words.js";
 
@@ -20,6 +21,7 @@ export function mountComposer({ form, area, send, stop, notice, limitBytes, draf
   let isTooLong = false;
   let draftTimer = 0;
   const key = () => `draft:${draftKey()}`;
+  let savedAs = key();
 
   if (!area.value) area.value = tab.get(key()) ?? "";
 
@@ -59,7 +61,9 @@ export function mountComposer({ form, area, send, stop, notice, limitBytes, draf
   }
 
   function saveDraft() {
-    tab.set(key(), area.value.length > LONGEST_DRAFT ? "" : area.value);
+    if (savedAs !== key()) tab.set(savedAs, ""); // a new chat has got its name
+    savedAs = key();
+    tab.set(savedAs, area.value.length > LONGEST_DRAFT ? "" : area.value);
   }
 
   function submit() {
@@ -88,6 +92,7 @@ export function mountComposer({ form, area, send, stop, notice, limitBytes, draf
   });
   stop.addEventListener("click", onStop);
   addEventListener("pagehide", saveDraft);
+  growWithText(area);
   changed();
 
   return {
@@ -97,17 +102,14 @@ export function mountComposer({ form, area, send, stop, notice, limitBytes, draf
       if (tokens > limit) notice.show(say("notice.too_many", { tokens: count(tokens), limit: count(limit) }));
       setTooLong(tokens > limit);
     },
-    focus: () => area.focus(),
-    put(text) {
-      area.value = text;
-      changed();
-    },
-    get text() { return area.value; },
+    focus: () => focusText(area),
     /** The server has `text`: the box is for the next one, unless something else stands in it by now. */
     taken(text) {
-      if (area.value === text) area.value = "";
+      if (area.value === text) {
+        area.value = "";
+        area.dispatchEvent(new Event("input"));
+      }
       saveDraft();
-      changed();
     },
     sending(is) { form.classList.toggle("is-sending", is); },
     set busy(is) {
@@ -116,7 +118,7 @@ export function mountComposer({ form, area, send, stop, notice, limitBytes, draf
       const hadFocus = document.activeElement === (is ? send : stop);
       stop.hidden = !is;
       send.hidden = is;
-      if (hadFocus) area.focus({ preventScroll: true });
+      if (hadFocus) focusText(area);
     },
   };
 }

@@ -130,8 +130,15 @@ export function mountPanel(element, line, usesCache) {
     },
     snapshot(event) {
       if (event.cache) handlers.cache({ cache: event.cache });
+      slot(element, "events").replaceChildren();
+      for (const past of event.events ?? []) addEvent(past);
+      const last = event.messages?.findLast((message) => message.stats);
+      setReference(last?.stats.use_cache === false);
+      showStats(last?.stats);
     },
   };
+
+  mountExplanation(element.querySelector(".explain"));
 
   return {
     receive(event) { handlers[event.type]?.(event); },
@@ -144,4 +151,15 @@ export function mountPanel(element, line, usesCache) {
       paint();
     },
   };
+}
+
+/** What the technical name means: closed by Escape, and by a click elsewhere. */
+function mountExplanation(details) {
+  document.addEventListener("click", (event) => { if (!details.contains(event.target)) details.open = false; });
+  details.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !details.open) return;
+    event.stopPropagation(); // the sheet around it stays
+    details.open = false;
+    details.querySelector("summary").focus();
+  });
 }

@@ -52,6 +52,9 @@ export function mountStatus(element, announcer, { state, showWait }) {
         current = { state: event.state === "ready" ? "idle" : event.state, place: event.place, text: event.text };
         if (event.state !== "reading") reading = null;
         if (ended) sayEnd();
+      } else if (event.type === "snapshot") {
+        current = { state: event.state ?? "idle", place: event.place };
+        tokens = event.cache?.conversation?.tokens ?? tokens;
       } else if (event.type === "reading") {
         reading = event;
         current = { state: "reading" };

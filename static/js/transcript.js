@@ -98,6 +98,7 @@ export function mountTranscript(list, welcome, scroll, acts) {
     },
     event(event) {
       if (event.code === "left_out") leaveOut(event.figures?.messages ?? 0);
+      if (event.code === "evicted") for (const message of messages.values()) message.element.dataset.edge = "none";
     },
     snapshot(event) {
       removeAfter(null);

@@ -44,6 +44,7 @@ class ChatPage:
     def begin_new_chat(self) -> None:
         self.new_chat.click()
         expect(self.page.locator("#welcome")).to_be_visible()
+        expect(self.send).to_be_enabled()  # the scripts are there
 
     def reload(self) -> None:
         self.page.reload()

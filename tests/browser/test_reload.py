@@ -94,20 +94,42 @@ def test_after_a_restart_in_mid_reply_question_and_text_are_there_and_marked(ser
     assert chat.number("cached-tokens") == 0
 
 
+def test_a_page_that_stays_open_over_a_restart_shows_what_became_of_the_answer(serve, visit):
+    server = serve(ScriptedModel("word " * 40, "Again."))
+    server.model.hold(30)
+    chat = visit(server)
+    chat.ask("Go on for long")
+    expect(chat.answers.last).to_contain_text("word word")
+    chat.page.wait_for_timeout(800)
+    server.model.let_go()
+    server.restart()
+    expect(chat.answers.last).to_have_attribute("data-state", "interrupted")
+    expect(chat.answers.last).to_contain_text("word word")
+    expect(chat.state).to_have_text("Ready")
+    assert chat.questions.count() == chat.answers.count() == 1
+    assert chat.ask_and_wait("And now?") == "Again."
+
+
 def test_two_tabs_on_one_chat_see_the_same(serve, visit):
     server = serve(ScriptedModel("First answer.", "Second <|python_start|>2*3<|python_end|> answer."))
     one = visit(server)
     one.ask_and_wait("First")
     two = visit(server, one.page.evaluate("location.pathname"), like=one)
     two.ask_and_wait("Second")
+    expect(one.answers).to_have_count(2)
     one.wait_for_end()
-    expect(one.questions).to_have_count(2)
     assert one.text_of(one.answers.last) == two.text_of(two.answers.last)
     assert one.number("cached-tokens") == two.number("cached-tokens")
 
 
-def test_a_draft_outlives_a_reload(serve, visit):
+def test_a_draft_outlives_a_reload_and_is_gone_once_it_is_sent(serve, visit):
     chat = visit(serve())
+    chat.composer.fill("Sent")
+    chat.page.wait_for_timeout(500)
+    chat.send.click()
+    chat.wait_for_end()
+    chat.begin_new_chat()
+    expect(chat.composer).to_have_value("")
     chat.composer.fill("Half a thought")
     chat.reload()
     expect(chat.composer).to_have_value("Half a thought")

@@ -17,6 +17,7 @@ from app.models.errors import ModelError
 from app.models.llama import LlamaConfig, weight_shapes
 
 MAGIC = b"GGUF"
+MAX_SEQUENCE_TOKENS = 2**20  # more than any model of this architecture was trained for
 ROTATED = ("attn_q.weight", "attn_k.weight")
 
 
@@ -64,7 +65,10 @@ class GGUFModel:
     def _value(self, key: str, default=None):
         """A value of the metadata. Without a default it must be there."""
         if key in self._fields:
-            return self._fields[key].contents()
+            try:
+                return self._fields[key].contents()
+            except (ValueError, IndexError):  # text that is not UTF-8, among others
+                raise GGUFError(f"{self.path} is damaged: its {key} cannot be read. Get the file again.") from None
         if default is None:
             raise GGUFError(f"{self.path} lacks {key} in its metadata: it is not a model that can be read here.")
         return default
@@ -92,9 +96,9 @@ class GGUFModel:
         )
         numbers = (config.n_layer, config.n_head, config.n_kv_head, config.n_embd, config.n_mlp, config.sequence_len)
         if not all(isinstance(number, int) and number > 0 for number in numbers) or config.n_embd % config.n_head \
-                or config.n_head % config.n_kv_head or config.head_dim % 2:
-            raise GGUFError(f"{self.path} describes a model that cannot be: {config.n_layer} layers of width "
-                            f"{config.n_embd} with {config.n_head} query and {config.n_kv_head} KV heads.")
+                or config.n_head % config.n_kv_head or config.head_dim % 2 or config.sequence_len > MAX_SEQUENCE_TOKENS:
+            raise GGUFError(f"{self.path} describes a model that cannot be: {config.n_layer} layers of width {config.n_embd} "
+                            f"with {config.n_head} query and {config.n_kv_head} KV heads for {config.sequence_len} tokens.")
         if self._value("llama.rope.dimension_count", config.head_dim) != config.head_dim:
             raise GGUFError(f"{self.path} rotates only a part of each head, which is not known here.")
         return config

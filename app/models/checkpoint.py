@@ -115,7 +115,8 @@ def _read_state(path: Path, lazily: bool) -> dict[str, torch.Tensor]:
         raise ModelError(f"{path} does not hold tensors by name.")
     for name, tensor in state.items():
         if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided or tensor.dtype not in DTYPES:
-            raise ModelError(f"{path} holds something under {name} that is not a tensor of 16 or 32-bit floating point.")
+            raise ModelError(f"{path} holds something under {name} that is not a tensor of 16 or 32-bit "
+                             "floating point.")
     return {name.removeprefix("_orig_mod."): tensor for name, tensor in state.items()}
 
 

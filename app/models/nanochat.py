@@ -66,7 +66,8 @@ class Nanochat(ReferenceGeneration):
         self.smear_lambda = self.backout_lambda = 0.0
         if architecture.smear:
             self.smear_gate = take("smear_gate.weight")  # (1, 24)
-            self.smear_lambda, self.backout_lambda = state.pop("smear_lambda").item(), state.pop("backout_lambda").item()
+            self.smear_lambda = state.pop("smear_lambda").item()
+            self.backout_lambda = state.pop("backout_lambda").item()
         assert not state, f"these tensors belong nowhere: {sorted(state)}"
         self._make_rotary_table(max(config.sequence_len, self.max_context))
 
@@ -146,7 +147,7 @@ class Nanochat(ReferenceGeneration):
         self._sin = torch.cat([sin, -sin], dim=-1).to(self.cache_dtype)  # (positions, D)
 
     def _rotary(self, starts: list[int], num_new: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """cos and sin for T positions from each start, (1 or B, T, 1, D); a longer table is made when it is asked for."""
+        """cos and sin for T positions from each start, (1 or B, T, 1, D). A longer table is made when needed."""
         end, limit = max(starts) + num_new, CONTEXT_FACTOR * self.config.sequence_len
         if end > limit:
             raise ContextError(f"position {end} is past the {limit} positions that {self.name} can tell apart")

@@ -55,7 +55,8 @@ class NanochatConfig:
         if not isinstance(pattern, str) or not pattern or set(pattern.upper()) - set("SL"):
             raise ArchitectureError(f"gives window_pattern as {pattern!r}, which is not made of S and L")
         if config.n_embd % config.n_head or config.head_dim % 2:
-            raise ArchitectureError(f"cannot divide n_embd {config.n_embd} into n_head {config.n_head} heads of even size")
+            raise ArchitectureError(f"cannot divide n_embd {config.n_embd} into n_head {config.n_head} "
+                                    "heads of even size")
         if config.n_head % config.n_kv_head:
             raise ArchitectureError(f"cannot share n_kv_head {config.n_kv_head} among n_head {config.n_head} equally")
         return replace(config, window_pattern=pattern.upper())
@@ -69,7 +70,7 @@ class Architecture:
     qk_scale: float = 1.0                              # q and k each, after their norm
     short_window: Callable[[int], int] | None = None
     residual_lambdas: bool = True                      # a factor a layer for x and for the first x
-    gate_channels: int = 0                             # of the layer's input, for the value gate; 0: no value embeddings
+    gate_channels: int = 0                             # of the layer's input, for the value gate; 0: no such thing
     gate_scale: float = 0.0
     smear: bool = False                                # smear and backout, which came together
 
@@ -140,7 +141,8 @@ def tell_architecture(shapes: Mapping[str, tuple[int, ...]]) -> Architecture:
     gate = next((name for name in shapes if name.endswith(".ve_gate.weight")), None)
     channels = tuple(shapes[gate])[-1] if gate else None
     if gate and channels not in (JANUARY_2026.gate_channels, JULY_2026.gate_channels):
-        raise ArchitectureError(f"has a {gate} of {channels} channels; known are 32 (2026-01) and 12 (2026-03 and 2026-07)")
+        raise ArchitectureError(f"has a {gate} of {channels} channels; known are 32 (2026-01) "
+                                "and 12 (2026-03 and 2026-07)")
     if any(name.startswith("smear_gate") for name in shapes):
         return JULY_2026
     if gate:

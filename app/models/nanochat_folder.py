@@ -26,7 +26,7 @@ STAGE_OF_FOLDER = {folder: stage for stage, folder in STAGES.items()}
 
 @dataclass(frozen=True)
 class CheckpointFiles:
-    """The three files, all there, and what their place says of them. `stage` and `tag` are None in a published folder."""
+    """The three files, all there, and what their place says of them: in a published folder no stage and no tag."""
     model: Path
     meta: Path
     tokenizer: Path
@@ -76,7 +76,8 @@ def _checkpoint_folder(folder: Path, selection: Selection) -> Path:
     """From a folder at any height of the tree down to the one that holds the files."""
     if _steps(folder):
         if selection.stage or selection.tag:
-            raise ModelError(f"{folder} holds a checkpoint itself: only a step can be chosen in it, as in {folder}:@650.")
+            raise ModelError(f"{folder} holds a checkpoint itself: only a step can be chosen in it, "
+                             f"as in {folder}:@650.")
         return folder
     if folder.resolve().name in STAGE_OF_FOLDER:
         if selection.stage:
@@ -92,7 +93,8 @@ def _checkpoint_folder(folder: Path, selection: Selection) -> Path:
         if tags and not selection.tag:
             return stage_folder / _largest(tags, stage_folder)
     if selection.stage or selection.tag:
-        raise ModelError(f"{folder} has no checkpoint {selection.stage or ''}{'/' + selection.tag if selection.tag else ''}.")
+        tag = f"/{selection.tag}" if selection.tag else ""
+        raise ModelError(f"{folder} has no checkpoint {selection.stage or ''}{tag}.")
     raise ModelError(f"{folder} holds no nanochat checkpoint: there is neither a model_NNNNNN.pt in it nor a folder "
                      f"{', '.join(STAGES.values())} with one.")
 
@@ -102,7 +104,8 @@ def _largest(tags: list[str], stage_folder: Path) -> str:
     if depths:
         return max(depths, key=depths.get)
     if len(tags) > 1:
-        raise ModelError(f"{stage_folder} holds {', '.join(tags)}, and none says which is the largest: choose one by its path.")
+        raise ModelError(f"{stage_folder} holds {', '.join(tags)}, and none says which is the largest: "
+                         "choose one by its path.")
     return tags[0]
 
 
@@ -123,7 +126,8 @@ def _files_in(folder: Path, step: int | None) -> CheckpointFiles:
         if (place / "tokenizer.pkl").is_file():
             return CheckpointFiles(model, meta, place / "tokenizer.pkl", step, stage,
                                    folder.resolve().name if stage else None)
-    raise ModelError(f"{places[-1] if stage else folder}/tokenizer.pkl is missing, without which {model.name} cannot be used.")
+    raise ModelError(f"{places[-1] if stage else folder}/tokenizer.pkl is missing, without which "
+                     f"{model.name} cannot be used.")
 
 
 def _steps(folder: Path) -> dict[int, Path]:

@@ -49,7 +49,7 @@ def random_depth_12(device: torch.device | str = "cpu", dtype: torch.dtype = tor
 
 
 def made_up_encoding(vocab_size: int) -> tiktoken.Encoding:
-    """A vocabulary of any size: the single bytes, then pairs and triples of bytes in order, then the nine special tokens."""
+    """A vocabulary of any size: the single bytes, then pairs of bytes and so on, then the nine special tokens."""
     num_ordinary = vocab_size - len(SPECIAL_NAMES)
     assert num_ordinary >= 256, f"{vocab_size} tokens are too few for all single bytes and the special tokens"
     tokens = [bytes([byte]) for byte in range(256)]

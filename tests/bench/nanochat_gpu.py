@@ -71,7 +71,8 @@ def measure(device: str, dtype: torch.dtype, prompt_tokens: int = 1024, steps: i
                 token = model.forward(token, cache, last_only=True).argmax(-1)
             wait()
             write_s = time.perf_counter() - start_s
-        print(f"  {rows} rows: reads {rows * prompt_tokens / read_s:,.0f} and writes {rows * steps / write_s:,.0f} tokens a second")
+        print(f"  {rows} rows: reads {rows * prompt_tokens / read_s:,.0f} and writes {rows * steps / write_s:,.0f} "
+              "tokens a second")
     reference = torch.arange(prompt_tokens, device=device)[None]
     start_s = time.perf_counter()
     for _ in range(8):

@@ -10,7 +10,8 @@ from app.models.nanochat import ContextError
 from app.models.nanochat_architecture import JULY_2026, MARCH_2026, OCTOBER_2025
 from app.models.nanochat_tokenizer import NanochatTokenizer
 from app.models.random_weights import made_up_encoding, random_state
-from tests.models.tiny_nanochat import CONTEXT, DATES, VARIANTS, add, logits_of, random_ids, same, tiny_config, tiny_nanochat
+from tests.models.tiny_nanochat import (CONTEXT, DATES, VARIANTS, add, logits_of, random_ids, same, tiny_config,
+                                        tiny_nanochat)
 
 by_date = pytest.mark.parametrize("architecture", DATES, ids=lambda architecture: architecture.date)
 

@@ -1,99 +1,19 @@
-"""Which files a path names, what is refused in them and how, and what loading costs in memory."""
+"""What is said of a checkpoint, how it is loaded and for how much memory, and what is refused in its files."""
 
-import copyreg
-import io
 import json
-import pickle
 import re
 import subprocess
 import sys
 
 import pytest
-import tiktoken
 import torch
 
 from app.commands import loading
-from app.models import checkpoint, load_model
+from app.models import checkpoint
 from app.models.errors import ModelError
 from app.models.nanochat_architecture import EARLY_JANUARY_2026, JANUARY_2026, JULY_2026, MARCH_2026, OCTOBER_2025
-from app.models.random_weights import made_up_encoding
 from app.settings import Settings, SettingsError
-from tests.models.tiny_nanochat import DATES, logits_of, random_ids, same, write_checkpoint, write_tokenizer
-
-
-# --- where the files lie
-
-@pytest.fixture
-def tree(tmp_path):
-    """A tree as training leaves it: three stages, several depths, several steps."""
-    for folder, steps in {"base_checkpoints/d20": [5400], "mid_checkpoints/d20": [800], "mid_checkpoints/d32": [90],
-                          "chatsft_checkpoints/d4": [700], "chatsft_checkpoints/d20": [9, 650, 1000],
-                          "chatsft_checkpoints/d8": [100000]}.items():
-        for step in steps:
-            write_checkpoint(tmp_path / folder, step=step, with_tokenizer=False)
-    (tmp_path / "chatrl_checkpoints").mkdir()
-    (tmp_path / "chatsft_checkpoints" / "d99").mkdir()  # begun, and nothing saved yet
-    write_tokenizer(tmp_path / "tokenizer" / "tokenizer.pkl", 270)
-    return tmp_path
-
-
-@pytest.mark.parametrize("suffix, expected", [
-    ("", "sft d20 1000"), (":sft", "sft d20 1000"), (":sft/d20@650", "sft d20 650"), (":sft/d8", "sft d8 100000"),
-    (":sft@9", "sft d20 9"), (":@650", "sft d20 650"), (":base", "base d20 5400"), (":mid", "mid d32 90"),
-    (":/d32", "mid d32 90"), (":mid/d20@800", "mid d20 800"),
-    ("/chatsft_checkpoints", "sft d20 1000"), ("/chatsft_checkpoints:/d4", "sft d4 700"),
-    ("/mid_checkpoints/d20", "mid d20 800"), ("/chatsft_checkpoints/d20:@9", "sft d20 9"),
-    ("/chatsft_checkpoints/d20/model_000650.pt", "sft d20 650"),
-])
-def test_of_a_tree_the_most_trained_largest_and_last_is_taken_unless_another_is_named(tree, suffix, expected):
-    files = checkpoint.find(f"{tree}{suffix}").files
-    assert f"{files.stage} {files.tag} {files.step}" == expected
-    assert files.tokenizer == tree / "tokenizer" / "tokenizer.pkl"
-
-
-def test_load_model_takes_such_a_path_too(tree):
-    model, tokenizer = load_model(f"{tree}:sft/d20@650", dtype=torch.bfloat16)
-    assert model.description.startswith("nanochat d20 sft, step 650: architecture of 2026-07, ")
-    assert model.description.endswith("cache 320 bytes a token in bfloat16")
-    assert model.cache_dtype == torch.bfloat16 and tokenizer.get_vocab_size() == 270
-
-
-@pytest.mark.parametrize("suffix, says", [
-    (":rl", "has no checkpoint rl"), (":sft/d7", "has no checkpoint sft/d7"), (":/d7", "has no checkpoint /d7"),
-    (":sft/d20@651", "has no step 651, only 9, 650, 1000"), (":tuned", "'tuned' does not choose a checkpoint"),
-    (":", "'' does not choose"), (":sft/d20@last", "does not choose"), ("/nowhere", "There is no file or folder"),
-    ("/tokenizer", "holds no nanochat checkpoint"), ("/chatrl_checkpoints", "holds no nanochat checkpoint"),
-    ("/tokenizer/tokenizer.pkl", "is not a nanochat checkpoint, whose name would be"),
-    ("/mid_checkpoints:mid", "is a stage itself"), ("/mid_checkpoints/d20:/d32", "holds a checkpoint itself"),
-])
-def test_a_path_that_names_no_checkpoint_is_refused(tree, suffix, says):
-    with pytest.raises(ModelError, match=re.escape(says)):
-        checkpoint.find(f"{tree}{suffix}")
-
-
-def test_tags_of_which_none_is_the_largest_must_be_named(tree):
-    write_checkpoint(tree / "chatrl_checkpoints" / "first", with_tokenizer=False)
-    assert checkpoint.find(tree).files.tag == "first"
-    write_checkpoint(tree / "chatrl_checkpoints" / "second", with_tokenizer=False)
-    with pytest.raises(ModelError, match="first, second"):
-        checkpoint.find(tree)
-    assert checkpoint.find(f"{tree}:rl/second").files.tag == "second"
-
-
-def test_of_a_published_folder_the_last_step_is_taken(tmp_path):
-    folder = write_checkpoint(tmp_path / "nanochat-d2", step=650)
-    write_checkpoint(folder, step=1000)
-    assert checkpoint.find(folder).files.step == 1000
-    assert checkpoint.find(f"{folder}:@650").files.step == 650
-    assert checkpoint.find(folder).name == "nanochat-d2"
-
-
-@pytest.mark.parametrize("missing", ["meta_000010.json", "tokenizer.pkl"])
-def test_a_missing_file_is_named(tmp_path, missing):
-    folder = write_checkpoint(tmp_path / "model")
-    (folder / missing).unlink()
-    with pytest.raises(ModelError, match=f"{folder}/{missing} is missing"):
-        checkpoint.find(folder)
+from tests.models.tiny_nanochat import DATES, Evil, logits_of, random_ids, same, write_checkpoint
 
 
 # --- what is said of it
@@ -166,7 +86,8 @@ def without(part):
 STATE_FAULTS = [
     ("an unknown key", JULY_2026, lambda s: s.update({"transformer.h.0.attn.bias": torch.ones(1)}),
      "has a key transformer.h.0.attn.bias, which the architecture of 2026-07 does not have"),
-    ("a key of a layer too many", OCTOBER_2025, lambda s: s.update({"transformer.h.5.attn.c_q.weight": torch.ones(32, 32)}),
+    ("a key of a layer too many", OCTOBER_2025, 
+     lambda s: s.update({"transformer.h.5.attn.c_q.weight": torch.ones(32, 32)}),
      "has a key transformer.h.5.attn.c_q.weight"),
     ("a missing key", MARCH_2026, without("transformer.h.3.mlp.c_fc.weight"),
      "lacks the key transformer.h.3.mlp.c_fc.weight"),
@@ -175,9 +96,11 @@ STATE_FAULTS = [
     ("smear without lambda", JULY_2026, without("smear_lambda"), "lacks the key smear_lambda"),
     ("another gate width", JULY_2026, lambda s: s.update({k: torch.ones(2, 16) for k in s if "ve_gate" in k}),
      "ve_gate.weight of 16 channels; known are 32 (2026-01) and 12"),
-    ("smear with the gates of January", JULY_2026, lambda s: s.update({k: torch.ones(2, 32) for k in s if "ve_gate" in k}),
+    ("smear with the gates of January", JULY_2026,
+     lambda s: s.update({k: torch.ones(2, 32) for k in s if "ve_gate" in k}),
      "gives transformer.h.0.attn.ve_gate.weight as 2 x 32, not 2 x 12"),
-    ("a matrix of another shape", OCTOBER_2025, lambda s: s.update({"transformer.h.1.attn.c_k.weight": torch.ones(32, 32)}),
+    ("a matrix of another shape", OCTOBER_2025,
+     lambda s: s.update({"transformer.h.1.attn.c_k.weight": torch.ones(32, 32)}),
      "gives transformer.h.1.attn.c_k.weight as 32 x 32, not 16 x 32"),
     ("too few rows", OCTOBER_2025, lambda s: s.update({"lm_head.weight": torch.ones(269, 32)}),
      "gives lm_head.weight as 269 x 32, not at least 270 x 32"),
@@ -199,16 +122,6 @@ def test_tensors_that_are_not_those_of_a_known_date_are_refused_by_name(tmp_path
     assert says in str(refusal.value) and f"{folder}/model_000010.pt" in str(refusal.value)
     with pytest.raises(ModelError, match=re.escape(says)):
         checkpoint.load(folder)
-
-
-class Evil:
-    """Pickles as a call that leaves a file behind."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return (open, (str(self.path), "w"))
 
 
 def test_a_checkpoint_that_wants_something_executed_is_refused_and_nothing_is(tmp_path):
@@ -241,7 +154,8 @@ def test_half_a_checkpoint_is_refused(tmp_path):
 @pytest.mark.parametrize("change, says", [
     ({"n_layer": None}, "lacks n_layer in its model_config"),
     ({"frozen_embd": True}, "has frozen_embd in its model_config, which no known nanochat had"),
-    ({"n_head": "4"}, "gives n_head as '4'"), ({"n_embd": 0}, "gives n_embd as 0"), ({"n_head": 5}, "cannot divide n_embd 32"),
+    ({"n_head": "4"}, "gives n_head as '4'"), ({"n_embd": 0}, "gives n_embd as 0"),
+    ({"n_head": 5}, "cannot divide n_embd 32"),
     ({"n_kv_head": 3}, "cannot share n_kv_head 3"), ({"window_pattern": "SXL"}, "gives window_pattern as 'SXL'"),
     ({"n_layer": 3}, "has a key transformer.h.3"), ({"n_layer": 7}, "lacks the key transformer.h.5"),
     ({"vocab_size": 400}, "not at least 400 x 32"),
@@ -257,7 +171,8 @@ def test_a_meta_file_that_does_not_fit_is_refused(tmp_path, change, says):
         checkpoint.load(folder)
 
 
-@pytest.mark.parametrize("content, says", [("{", "is not readable JSON"), ("[]", "has no model_config"), ("{}", "has no model_config"),
+@pytest.mark.parametrize("content, says", [("{", "is not readable JSON"), ("[]", "has no model_config"),
+                                           ("{}", "has no model_config"),
                                            ('{"model_config": []}', "has no model_config")])
 def test_a_broken_meta_file_is_refused(tmp_path, content, says):
     folder = write_checkpoint(tmp_path / "model")
@@ -270,72 +185,6 @@ def test_windows_in_a_checkpoint_of_a_date_without_them_are_refused(tmp_path):
     folder = write_checkpoint(tmp_path / "model", OCTOBER_2025, window_pattern="SSL")
     with pytest.raises(ModelError, match="window_pattern SSL, but the tensors of 2025-10"):
         checkpoint.find(folder)
-
-
-# --- what is refused: the tokenizer
-
-def pickled(state, protocol=4) -> bytes:
-    """A pickle of tiktoken's class with any state. (A string is what tiktoken would look up, and download.)"""
-    class Pickler(pickle.Pickler):
-        def reducer_override(self, obj):
-            if isinstance(obj, tiktoken.Encoding):
-                return copyreg.__newobj__, (tiktoken.Encoding,), state
-            return NotImplemented
-
-    file = io.BytesIO()
-    Pickler(file, protocol).dump(object.__new__(tiktoken.Encoding))
-    return file.getvalue()
-
-
-def spoiled(**changes) -> bytes:
-    state = made_up_encoding(270).__getstate__()
-    return pickled({name: value for name, value in (state | changes).items() if value is not None})
-
-
-RANKS, SPECIALS = made_up_encoding(270)._mergeable_ranks, made_up_encoding(270)._special_tokens
-
-TOKENIZER_FAULTS = [
-    ("a call", pickle.dumps(Evil("executed")), "asks for io.open, but may hold a tiktoken encoding and nothing else"),
-    ("another class", pickle.dumps(pytest.approx), "asks for"),
-    ("a function of tiktoken", pickle.dumps(tiktoken.get_encoding), "asks for tiktoken.registry.get_encoding"),
-    ("a name only", pickled("gpt2"), "holds an encoding by its name ('gpt2') only"),
-    ("nothing of the kind", pickle.dumps({"name": "x"}), "does not hold a tiktoken encoding"),
-    ("only the class", pickle.dumps(tiktoken.Encoding), "does not hold a tiktoken encoding"),
-    ("an encoding made with arguments", b"ctiktoken.core\nEncoding\n(S'gpt2'\ntR.", "an encoding made with arguments"),
-    ("an old protocol's encoder", pickled(made_up_encoding(270).__getstate__(), protocol=2), "asks for _codecs.encode"),
-    ("half a pickle", spoiled()[:-200], "is not a whole pickle"), ("no pickle", b"\x00", "is not a whole pickle"),
-    ("a part too few", spoiled(pat_str=None), "holds an encoding whose parts are not"),
-    ("a part too many", spoiled(explicit_n_vocab=3), "holds an encoding whose parts are not"),
-    ("a part of another kind", spoiled(pat_str=7), "holds an encoding whose parts are not"),
-    ("a pattern that is none", spoiled(pat_str="(["), "holds an encoding that tiktoken refuses"),
-    ("text for bytes", spoiled(mergeable_ranks={"a": 0}), "whose tokens are not bytes"),
-    ("eight special tokens", spoiled(special_tokens={k: v for k, v in SPECIALS.items() if k != "<|output_end|>"}),
-     "without the special token <|output_end|>"),
-    ("an id twice", spoiled(mergeable_ranks=RANKS | {b"a": 98}), "not numbered from 0 on, each once"),
-    ("an id left out", spoiled(mergeable_ranks=RANKS | {b"a": 5000}), "not numbered from 0 on, each once"),
-    ("an id that is no number", spoiled(mergeable_ranks=RANKS | {b"a": "97"}), "not numbered from 0 on, each once"),
-    ("a byte left out", spoiled(mergeable_ranks={(b"xyz" if token == b"a" else token): rank for token, rank in RANKS.items()}),
-     "lacks some single bytes"),
-]
-
-
-@pytest.mark.parametrize("content, says", [fault[1:] for fault in TOKENIZER_FAULTS], ids=[fault[0] for fault in TOKENIZER_FAULTS])
-def test_a_tokenizer_that_is_not_a_whole_tiktoken_encoding_is_refused_by_name(tmp_path, monkeypatch, content, says):
-    monkeypatch.chdir(tmp_path)
-    folder = write_checkpoint(tmp_path / "model")
-    (folder / "tokenizer.pkl").write_bytes(content)
-    with pytest.raises(ModelError) as refusal:
-        checkpoint.load(folder)
-    assert says in str(refusal.value) and f"{folder}/tokenizer.pkl" in str(refusal.value)
-    assert not (tmp_path / "executed").exists()
-
-
-@pytest.mark.parametrize("protocol", [3, 4, 5])
-def test_a_tokenizer_pickled_by_tiktoken_itself_is_read(tmp_path, protocol):
-    folder = write_checkpoint(tmp_path / "model")
-    (folder / "tokenizer.pkl").write_bytes(pickle.dumps(made_up_encoding(270), protocol=protocol))
-    _, tokenizer = checkpoint.load(folder)
-    assert tokenizer.decode(tokenizer.encode("naïve 你好 🙂")) == "naïve 你好 🙂"
 
 
 # --- memory
@@ -360,5 +209,6 @@ def test_loading_a_checkpoint_at_its_own_type_takes_little_more_memory_than_its_
     large = write_checkpoint(tmp_path / "large", dtype=torch.bfloat16, n_embd=768, n_layer=20, n_head=6, n_kv_head=6,
                              vocab_size=270)
     assert (large / "model_000010.pt").stat().st_size > 250e6
-    run = subprocess.run([sys.executable, "-c", MEASURE, str(small), str(large)], capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, "-c", MEASURE, str(small), str(large)], capture_output=True, text=True,
+                         check=True)
     assert 0.9 < float(run.stdout) < 1.3

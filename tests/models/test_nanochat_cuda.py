@@ -25,7 +25,8 @@ def test_a_gpu_computes_nanochats_logits_and_writes_its_tokens(date):
     assert [column[0] for column, _ in columns] == golden["naive_greedy"]
 
 
-@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-3), (torch.bfloat16, 0.5), (torch.float16, 0.1)], ids=str)
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-3), (torch.bfloat16, 0.5), (torch.float16, 0.1)],
+                         ids=str)
 @pytest.mark.parametrize("date", DATES)
 def test_a_gpu_adds_to_rows_of_different_lengths_exactly(date, dtype, tolerance):
     model, _ = checkpoint.load(FIXTURES / f"era-{date}", "cuda", dtype)

@@ -101,3 +101,13 @@ def write_checkpoint(folder: Path, architecture: Architecture = JULY_2026, step:
 def write_tokenizer(path: Path, vocab_size: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(pickle.dumps(made_up_encoding(vocab_size)))
+
+
+class Evil:
+    """Pickles as a call that leaves a file behind."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (str(self.path), "w"))

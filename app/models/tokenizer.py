@@ -9,12 +9,17 @@ touch a tensor, nor know what the ids are used for.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 import tiktoken
 
 from app.models.rendering import ConversationError, Rendering, Turn, read_conversation
+
+
+# tiktoken's pattern matcher gives up, with a panic, at a million white spaces in a row: such a run is cut.
+_VERY_LONG_SPACE = re.compile(r"\s{100000}")
 
 
 class UnknownSpecialError(KeyError):
@@ -50,7 +55,12 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """The ids of `text` as ordinary text: never a special token, whatever it says."""
-        return self.encoding.encode_ordinary(text)
+        ids: list[int] = []
+        start = 0
+        for run in _VERY_LONG_SPACE.finditer(text):
+            ids += self.encoding.encode_ordinary(text[start:run.end()])
+            start = run.end()
+        return ids + self.encoding.encode_ordinary(text[start:])
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of `ids`, special tokens by name; bytes that are not UTF-8 become U+FFFD."""

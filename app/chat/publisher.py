@@ -24,7 +24,7 @@ from app.engine.messages import Evicted, Finished, Reason, Tokens
 
 logger = logging.getLogger(__name__)
 
-ROUND_S = 0.02          # between two rounds: tokens that come faster are told together
+ROUND_S = 0.03          # between two rounds: tokens that come faster are told together
 STORE_EVERY_S = 0.5
 ABANDONED_AFTER_S = 30  # a reply that nobody listens to is stopped: long enough to come back
 _END = object()

@@ -45,6 +45,8 @@ class KVCache:
     int32 holds how many positions of each row are in use; rows may differ.
     """
 
+    rows_lie_together = True  # in memory, so that several can be had as one tensor
+
     def __init__(self, batch_size: int, num_heads: int, seq_len: int, head_dim: int, num_layers: int,
                  device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32):
         shape = (num_layers, batch_size, seq_len, num_heads, head_dim)
@@ -118,6 +120,11 @@ class KVCache:
     def row(self, layer: int, index: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values of one row in one layer, each (S, G, D), to be written in place."""
         return self.k_cache[layer, index], self.v_cache[layer, index]
+
+    def span(self, first: int, count: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values of `count` rows from `first` on in all layers, each (layers, count, S, G, D), to be
+        written in place. More than one row only where `rows_lie_together`."""
+        return self.k_cache[:, first:first + count], self.v_cache[:, first:first + count]
 
     def row_ids(self, index: int) -> torch.Tensor:
         """The ids of one row's tokens, (S,), to be written in place."""
@@ -202,12 +209,18 @@ class _ScatteredRows(KVCache):
     written into them home. Models of this project use `row`; the copies serve any other model.
     """
 
+    rows_lie_together = False
+
     def __init__(self, cache: KVCache, rows: Sequence[int]):
         assert len(set(rows)) == len(rows), f"a row was named twice: {rows}"
         self._cache, self._rows = cache, list(rows)
         self._gathered: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self.k_cache, self.v_cache = cache.k_cache, cache.v_cache
         self.cache_seqlens = cache.cache_seqlens[self._rows]  # (B,) a copy, kept equal by advance
+
+    def span(self, first, count=1):
+        assert count == 1, f"rows that do not lie side by side cannot be had {count} at a time"
+        return self._cache.span(self._rows[first])
 
     def row(self, layer, index):
         return self._cache.row(layer, self._rows[index])

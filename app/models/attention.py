@@ -21,60 +21,61 @@ from functools import lru_cache
 import torch
 import torch.nn.functional as F
 
+from app.models.cache_views import CacheViews
+
 LONG_ROW_TOKENS = 512  # from here on a single 16-bit query on the CPU is better asked of all KV heads at once
 
 
-def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kv_cache=None, layer: int = 0,
-           starts: list[int] | None = None, window: int | None = None) -> torch.Tensor:
+def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, views: CacheViews | None = None, layer: int = 0,
+           window: int | None = None) -> torch.Tensor:
     """q (B, T, H, D), k and v (B, T, G, D) -> (B, T, H, D).
 
-    Without a cache the T tokens are all there is. With one, k and v are first written into `layer` of
-    each row at its own `starts[row]`, and the queries see what the row then holds. `window` None means all.
+    Without a cache the T tokens are all there is. With one, k and v are first written into `layer` of each
+    row at its own position, and the queries see what the row then holds. `window` None means all.
     """
-    if kv_cache is None:
-        return _attend(q, k, v, 0, window)
-    num_new, rows = q.shape[1], []
-    for b, start in enumerate(starts):
-        keys, values = kv_cache.row(layer, b)  # (S, G, D)
-        end = start + num_new
-        keys[start:end] = k[b]
-        values[start:end] = v[b]
-        rows.append(_attend(q[b:b + 1], keys[None, :end], values[None, :end], start, window))
-    return rows[0] if len(rows) == 1 else torch.cat(rows)
+    if views is None:
+        return _attend(q, k.transpose(1, 2), v.transpose(1, 2), window)
+    pieces = []
+    for group in views.groups:
+        rows = group.rows
+        group.new_keys[layer].copy_(k[rows])
+        group.new_values[layer].copy_(v[rows])
+        pieces.append(_attend(q[rows], group.keys[layer], group.values[layer], window))
+    return pieces[0] if len(pieces) == 1 else torch.cat(pieces)
 
 
-def _attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, start: int, window: int | None) -> torch.Tensor:
-    """Rows of one length: q (B, T, H, D) at positions start.., k and v (B, S, G, D), S = start + T -> (B, T, H, D)."""
-    if window is not None and start > window:  # keys before the first query's window are seen by none
-        first = start - window
-        k, v, start = k[:, first:], v[:, first:], window
-    num_new, num_stored = q.shape[1], k.shape[1]
+def _attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int | None) -> torch.Tensor:
+    """Rows of one length: q (B, T, H, D), the last T of S positions; k and v (B, G, S, D) -> (B, T, H, D)."""
+    num_new, num_stored = q.shape[1], k.shape[2]
+    if window is not None and num_stored - num_new > window:  # keys before the first query's window are seen by none
+        first = num_stored - num_new - window
+        k, v, num_stored = k[:, :, first:], v[:, :, first:], num_new + window
     if num_new == 1:
         return _attend_with_one(q, k, v)
     mask = None
-    if start > 0 or (window is not None and num_stored - 1 > window):
+    if num_stored > num_new or (window is not None and num_stored - 1 > window):
         mask = _mask(num_new, num_stored, window, q.dtype, q.device)
-    y = F.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), attn_mask=mask,
-                                       is_causal=mask is None, enable_gqa=q.shape[2] != k.shape[2])
+    y = F.scaled_dot_product_attention(q.transpose(1, 2), k, v, attn_mask=mask, is_causal=mask is None,
+                                       enable_gqa=q.shape[2] != k.shape[1])
     return y.transpose(1, 2)
 
 
 def _attend_with_one(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """A single query a row, q (B, 1, H, D), that sees all S keys: no mask is needed.
+    """A single query a row, q (B, 1, H, D), that sees all keys (B, G, S, D): no mask is needed.
 
     The H/G queries of a KV head stand as the rows of one small matrix, instead of repeating its keys.
     """
     num_rows, _, num_heads, head_dim = q.shape
-    num_kv_heads = k.shape[2]
+    num_kv_heads = k.shape[1]
     per_head = num_heads // num_kv_heads
     q = q.view(num_rows, num_kv_heads, per_head, head_dim)
     slow_kernel = q.dtype != torch.float32 and not q.is_cuda
-    if slow_kernel and num_kv_heads > 1 and k.shape[1] >= LONG_ROW_TOKENS:
+    if slow_kernel and num_kv_heads > 1 and k.shape[2] >= LONG_ROW_TOKENS:
         return _attend_all_heads_at_once(q, k, v)
     if slow_kernel and per_head == 1:
         q = q.repeat(1, 1, 2, 1)  # PyTorch's 16-bit CPU kernel is three times as fast for two queries as for one
-    y = F.scaled_dot_product_attention(q, k.transpose(1, 2), v.transpose(1, 2))  # (B, G, H/G, D)
-    return y[:, :, :per_head].reshape(num_rows, 1, num_heads, head_dim)
+        return F.scaled_dot_product_attention(q, k, v)[:, :, :1].reshape(num_rows, 1, num_heads, head_dim)
+    return F.scaled_dot_product_attention(q, k, v).reshape(num_rows, 1, num_heads, head_dim)
 
 
 def _attend_all_heads_at_once(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -92,8 +93,8 @@ def _attend_all_heads_at_once(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor)
     own = torch.arange(num_kv_heads, device=q.device)
     wide = q.new_zeros(num_rows, num_kv_heads, per_head, num_kv_heads, head_dim)
     wide[:, own, :, own] = q.transpose(0, 1)
-    y = F.scaled_dot_product_attention(wide.view(num_rows, 1, -1, num_kv_heads * head_dim), k.flatten(2)[:, None],
-                                       v.flatten(2)[:, None], scale=head_dim**-0.5)  # (B, 1, H, G·D)
+    k, v = (each.transpose(1, 2).flatten(2)[:, None] for each in (k, v))  # (B, 1, S, G·D)
+    y = F.scaled_dot_product_attention(wide.view(num_rows, 1, -1, num_kv_heads * head_dim), k, v, scale=head_dim**-0.5)
     y = y.view(num_rows, num_kv_heads, per_head, num_kv_heads, head_dim)[:, own, :, own]  # (G, B, H/G, D)
     return y.transpose(0, 1).reshape(num_rows, 1, -1, head_dim)
 

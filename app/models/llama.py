@@ -21,6 +21,7 @@ import torch
 import torch.nn.functional as F
 
 from app.models.attention import attend
+from app.models.cache_views import CacheViews
 from app.models.errors import ContextError
 from app.models.projection import Projection
 from app.models.reference import ReferenceGeneration
@@ -109,9 +110,10 @@ class Llama(ReferenceGeneration):
         rotary = self._rotary(starts, num_new)
         if kv_cache is not None:
             assert kv_cache.dtype == self.cache_dtype, f"a cache of {kv_cache.dtype} for a model of {self.cache_dtype}"
+        views = None if kv_cache is None else CacheViews(kv_cache, starts, num_new)
         x = F.embedding(ids, self.embedding).float()  # (B, T, C)
         for layer in self._layers:
-            layer.forward(x, rotary, kv_cache, starts)
+            layer.forward(x, rotary, views)
         if kv_cache is not None:
             kv_cache.advance(num_new)
         if last_only:
@@ -147,13 +149,13 @@ class _Layer:
         return sum(part.weight_bytes for part in (self.attention_norm, self.qkv, self.attention_out, self.mlp_norm,
                                                   self.up_gate, self.mlp_down))
 
-    def forward(self, x: torch.Tensor, rotary, kv_cache, starts: list[int]) -> None:
+    def forward(self, x: torch.Tensor, rotary: tuple[torch.Tensor, torch.Tensor], views: CacheViews | None) -> None:
         """Adds to x (B, T, C) in place. Keys and values go into the cache, if there is one."""
         num_rows, num_new, _ = x.shape
         heads = self.qkv(self.attention_norm(x)).view(num_rows, num_new, -1, self.head_dim)  # (B, T, H + 2G, D)
         qk, v = heads.split((self.num_heads + self.num_kv_heads, self.num_kv_heads), dim=2)
         q, k = rotate(qk, *rotary).split((self.num_heads, self.num_kv_heads), dim=2)
-        y = attend(q, k, v, kv_cache, self.index, starts)  # (B, T, H, D)
+        y = attend(q, k, v, views, self.index)  # (B, T, H, D)
         x += self.attention_out(y.reshape(num_rows, num_new, -1))
         up_gate = self.up_gate(self.mlp_norm(x))  # (B, T, 2M)
         x += self.mlp_down(silu_gate(up_gate))

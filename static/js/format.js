@@ -19,5 +19,5 @@ export function bytes(n) {
   return `${value.toFixed(digits)} ${unit}`;
 }
 
-export const seconds = (s) => `${s.toFixed(s < 10 ? 2 : s < 100 ? 1 : 0)} s`;
+export const seconds = (s) => s < 0.01 ? "< 0.01 s" : `${s.toFixed(s < 10 ? 2 : s < 100 ? 1 : 0)} s`;
 export const rate = (r) => (r >= 10 ? whole.format(r) : r.toFixed(1));

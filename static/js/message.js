@@ -32,7 +32,7 @@ export function mountMessage(element) {
   const body = element.querySelector(".message__body");
   const tail = element.dataset.role === "assistant" ? mountTail(slot(element, "tail")) : null;
 
-  for (const block of body.querySelectorAll(".block")) addCopyButtons(block);
+  for (const block of body.querySelectorAll(".block")) frameCode(block);
 
   function place(part, index) {
     part.dataset.index = index;
@@ -65,7 +65,7 @@ export function mountMessage(element) {
       const block = document.createElement("div");
       block.className = "block";
       block.innerHTML = html; // made by the server's renderer, with raw HTML off
-      addCopyButtons(block);
+      frameCode(block);
       place(block, index);
       tail.replace(rest ?? "");
     },
@@ -138,7 +138,7 @@ function plain(part) {
     return slot(part, "expression").textContent + (result && ` = ${result}`);
   }
   const copy = part.cloneNode(true);
-  for (const button of copy.querySelectorAll("button")) button.remove();
+  for (const head of copy.querySelectorAll(".code-frame__head")) head.remove();
   // innerText needs a place in the page to know where lines break
   copy.classList.add("visually-hidden");
   document.body.append(copy);
@@ -147,13 +147,13 @@ function plain(part) {
   return text;
 }
 
-function addCopyButtons(block) {
+function frameCode(block) {
   for (const pre of block.querySelectorAll("pre")) {
     if (pre.parentElement.classList.contains("code-frame")) continue;
-    const frame = document.createElement("div");
-    frame.className = "code-frame";
+    const frame = clone("code");
+    fill(frame, "language", pre.dataset.language ?? "");
     pre.replaceWith(frame);
     pre.tabIndex = 0; // a long line is scrolled by keyboard, too
-    frame.append(clone("code-copy"), pre);
+    frame.append(pre);
   }
 }

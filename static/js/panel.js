@@ -7,7 +7,7 @@ import { say } from "./words.js";
 
 const EVENTS_SHOWN = 4;
 const SPEED_EVERY_MS = 250; // a number that changes faster than this cannot be read
-const SPEED_AFTER_TOKENS = 8;
+const SPEED_AFTER_MS = 400;
 
 /** `usesCache()`: whether the reply that begins now does; its end says so for certain. */
 export function mountPanel(element, line, usesCache) {
@@ -92,11 +92,14 @@ export function mountPanel(element, line, usesCache) {
 
   function countSpeed(event) {
     const now = performance.now();
-    speed ??= { from: now, tokens: 0, shown: 0 };
-    speed.tokens += event.tokens?.length ?? 1;
-    if (speed.tokens <= SPEED_AFTER_TOKENS || now - speed.shown < SPEED_EVERY_MS) return;
+    if (!speed) {
+      speed = { from: now, tokens: 0, shown: 0 }; // what came before the clock began does not count
+      return;
+    }
+    speed.tokens += event.tokens?.length ?? 0;
+    if (now - speed.from < SPEED_AFTER_MS || now - speed.shown < SPEED_EVERY_MS) return;
     speed.shown = now;
-    fill(element, "writes", rate((1000 * (speed.tokens - 1)) / (now - speed.from)));
+    fill(element, "writes", rate((1000 * speed.tokens) / (now - speed.from)));
   }
 
   function addEvent(event) {

@@ -114,7 +114,7 @@ export function mountTranscript(list, welcome, scroll, acts) {
 
   const actions = {
     copy: (message, button) => copyFrom(button, message.text()),
-    "copy-code": (message, button) => copyFrom(button, button.parentElement.querySelector("pre").textContent),
+    "copy-code": (message, button) => copyFrom(button, button.closest(".code-frame").querySelector("pre").textContent),
     regenerate: (message) => acts.regenerate(message, followers(message)),
     repeat: (message) => acts.repeat(message, followers(message)),
     continue: (message) => acts.continue(message),

@@ -1,4 +1,7 @@
-"""Once through with the default model, served as people serve it: `python -m app serve`."""
+"""Once through with the default model, served as people serve it: `python -m app serve`.
+
+In float32: only there is an answer the same, whether its question was read anew or remembered.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +30,8 @@ def real_server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("real")
     log = (folder / "log").open("w+")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CHAT_")}
-    process = subprocess.Popen([sys.executable, "-m", "app", "serve", "--port", str(port), "--data", str(folder / "data")],
-                               cwd=Path(__file__).parents[2], env=environment, stdout=log, stderr=subprocess.STDOUT)
+    command = [sys.executable, "-m", "app", "serve", "--port", str(port), "--data", str(folder / "data"), "--dtype", "float32"]
+    process = subprocess.Popen(command, cwd=Path(__file__).parents[2], env=environment, stdout=log, stderr=subprocess.STDOUT)
     url = f"http://127.0.0.1:{port}"
     try:
         end = time.monotonic() + READY_WITHIN_S

@@ -25,8 +25,7 @@ OUTBOX_EVENTS = 4000
 OUTBOX_BYTES = 16 * 2**20
 
 
-def to_json(event: dict) -> str:
-    return json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # an event as a frame
 
 
 class Outbox:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 from app.engine.messages import Counts, Finished, Request, Snapshot
@@ -55,8 +54,8 @@ def cache_numbers(snapshot: Snapshot, tokens: int = 0, last_reply: dict | None =
     return {
         "conversation": {"tokens": tokens, "bytes_used": tokens * bytes_per_token, "limit": snapshot.context},
         "last_reply": last_reply or last_reply_from_stats(None),
-        "pool": asdict(snapshot.pool),
-        "model": asdict(snapshot.model),
+        "pool": dict(vars(snapshot.pool)),
+        "model": dict(vars(snapshot.model)),
         "process": {"resident_bytes": _resident.bytes(), "device_bytes": device_bytes()},
     }
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from app.chat.conversation import Conversation
 from app.chat.errors import ChatError, NotFoundError
 from app.chat.hub import Channel, Hub, Outbox, to_json
 from app.chat.memory_events import event_of
 from app.chat.numbers import cache_numbers, last_reply_from_stats
 from app.chat.publisher import Publisher
-from app.chat.records import Conversation
 from app.chat.store import Store
 from app.chat.texts import MAX_TITLE_CHARACTERS, clean
 from app.chat.views import message_views

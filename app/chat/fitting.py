@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from app.chat.conversation import Message
 from app.chat.errors import ChatError
 from app.chat.prompt import Prompt, PromptBuilder
-from app.chat.records import Message
 
 ROOM_FOR_REPLY = 8     # one part in so many of the context stays free for the answer
 KEEP_WHEN_FULL = 0.75  # of the context; fuller, and every turn would leave out another and read all again

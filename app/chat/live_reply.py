@@ -6,11 +6,11 @@ channel. It must never write to the database or to a socket.
 
 from __future__ import annotations
 
+from app.chat.conversation import Message
 from app.chat.detokenizer import token_text
 from app.chat.hub import Channel
 from app.chat.numbers import last_reply_numbers, reply_stats
 from app.chat.parts import Parts
-from app.chat.records import Message
 from app.chat.transcript import TextSegment, Transcript, special_id
 from app.engine.messages import Counts, Finished, Queued, Reading, Reason, Request, Timing, ToolCall, Tokens, ToolState
 

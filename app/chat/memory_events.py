@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from app.chat.conversation import MemoryEvent, Message
 from app.chat.errors import NotFoundError
 from app.chat.hub import Channel, Hub
 from app.chat.numbers import cache_numbers, last_reply_from_stats
-from app.chat.records import MemoryEvent, Message
 from app.chat.store import Store
 from app.engine.messages import Evicted
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.chat.records import Message
+from app.chat.conversation import Message
 from app.chat.transcript import special_id
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import threading
 
 from app.chat.chats import Caller, Chats
+from app.chat.conversation import Conversation, Message
 from app.chat.errors import ChatError, NotFoundError
 from app.chat.fitting import longest_prompt
 from app.chat.hub import Channel, Hub, to_json
 from app.chat.memory_events import MemoryTeller
 from app.chat.prompt import PromptBuilder
 from app.chat.publisher import Publisher
-from app.chat.records import Conversation, Message
 from app.chat.recovery import mark_interrupted
 from app.chat.reply_settings import ReplySettings
 from app.chat.store import Store
@@ -138,6 +138,8 @@ class Replies:
             old_reply = messages[old.place + 1] if old.place + 1 < len(messages) else None
             turn = Turn.of(own, messages[:old.place], question, removed=messages[old.place:])
             self._turns.begin(caller, channel, turn, self._settings_like(old_reply, fields))
+            if old.place == 0 and own.title == title_of(old.text):  # nobody gave it another
+                self.chats.rename(caller, own.id, title_of(text))
 
     def go_on(self, caller: Caller, conversation: str, message: str, fields: dict | None = None, request: str | None = None) -> None:
         """Let the last reply, which was cut, go on where it ended."""

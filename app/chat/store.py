@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
 
+from app.chat.conversation import Conversation, MemoryEvent, Message
 from app.chat.errors import StoreError
-from app.chat.records import Conversation, MemoryEvent, Message
 from app.chat.schema import migrate
 
 FILE_NAME = "glasschat.sqlite3"

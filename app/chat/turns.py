@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass, replace
 
+from app.chat.conversation import Conversation, Message, new_id
 from app.chat.errors import ChatError
 from app.chat.fitting import Fitted, fit
 from app.chat.hub import Channel
@@ -16,7 +17,6 @@ from app.chat.live_reply import LiveReply
 from app.chat.memory_events import MemoryTeller
 from app.chat.prompt import PromptBuilder
 from app.chat.publisher import Publisher
-from app.chat.records import Conversation, Message, new_id
 from app.chat.reply_settings import ReplySettings
 from app.chat.store import Store
 from app.chat.views import message_event

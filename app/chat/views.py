@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from markupsafe import Markup, escape
 
+from app.chat.conversation import Message
 from app.chat.live_reply import LiveReply
 from app.chat.parts import Parts
-from app.chat.records import Message
 
 
 def message_view(message: Message, live: LiveReply | None = None, edge: str = "none") -> dict:

@@ -13,16 +13,16 @@ KEY_BYTES = 32
 def load_secret_key(folder: Path) -> bytes:
     """The key in `folder`, made if there is none."""
     path = Path(folder) / FILE_NAME
-    try:
-        # made under another name and then linked, so that nobody ever reads half a key
+    if not path.exists():
+        # made under another name and then linked, so that nobody ever reads half a key, nor replaces one
         new = path.with_name(f"{FILE_NAME}.{os.getpid()}.{secrets.token_hex(4)}")
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(secrets.token_bytes(KEY_BYTES))
         try:
             os.link(new, path)
-        finally:
             new.unlink()
-    except FileExistsError:
-        pass
+        except FileExistsError:  # another process was quicker
+            new.unlink()
+        except OSError:  # a file system without links
+            os.replace(new, path)
     return path.read_bytes()

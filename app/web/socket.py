@@ -29,6 +29,7 @@ MAX_FRAME_BYTES = 4 * 2**20
 HEARTBEAT_S = 20.0
 LOADING_LOOK_S = 0.5
 FRAMES_AT_ONCE = 200
+FRAMES_WAITING = 20  # that came in and were not taken yet: then no more are read
 TRY_AGAIN_LATER, SERVICE_RESTART = 1013, 1012
 
 sock = Sock()
@@ -66,6 +67,7 @@ class Listener:
         self._wishes = {"open": self._open, "send": self._send, "stop": self._stop, "regenerate": self._regenerate,
                         "continue": self._continue, "edit": self._edit, "rename": self._rename, "delete": self._delete,
                         "ping": self._ping}
+        ws.sock.is_busy = lambda: len(ws.input_buffer) >= FRAMES_WAITING
         replies.hub.connect(self._outbox)
 
     def run(self) -> None:

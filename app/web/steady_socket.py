@@ -1,8 +1,9 @@
 """The network socket under a WebSocket: what is sent is sent whole, in order, and the end is heard.
 
 The WebSocket library sends from two threads (answers to the other side's control frames come from the one
-that reads), ignores how much of a frame was sent, and closes a socket in which unread data waits, upon
-which the system throws away the last frame too: nobody would learn why. This wraps the socket to mend that.
+that reads), ignores how much of a frame was sent, reads more than anybody takes, and closes a socket in
+which unread data waits, upon which the system throws away the last frame too: nobody would learn why. This
+wraps the socket to mend that.
 """
 
 from __future__ import annotations
@@ -11,21 +12,26 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 SEND_TIMEOUT_S = 20    # nobody takes anything for so long: the other side is gone
 LINGER_S = 2.0         # how long the other side is given to hear the end
 LINGER_BYTES = 256 * 2**20
+BUSY_LOOK_S = 0.01
 
 
 class SteadySocket:
+    """`is_busy` may be set: while it says so nothing more is read, and the other side has to wait."""
+
     def __init__(self, raw: socket.socket):
         self._raw = raw
+        self.is_busy: Callable[[], bool] = lambda: False
         self._lock = threading.Lock()
         self._corked: list[bytes] | None = None
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_TIMEOUT_S, 0))
-        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # a token waits for no other
+        if raw.family in (socket.AF_INET, socket.AF_INET6):
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # a token waits for no other
 
     def send(self, data: bytes) -> int:
         with self._lock:
@@ -49,6 +55,8 @@ class SteadySocket:
                     self._raw.sendall(data)
 
     def recv(self, size: int) -> bytes:
+        while self.is_busy():
+            time.sleep(BUSY_LOOK_S)
         return self._raw.recv(size)
 
     def fileno(self) -> int:
@@ -68,6 +76,7 @@ class SteadySocket:
 
     def abort(self) -> None:
         """End it now: whoever waits in `recv` is woken."""
+        self.is_busy = lambda: False
         try:
             self._raw.shutdown(socket.SHUT_RDWR)
         except OSError:

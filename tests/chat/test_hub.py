@@ -5,9 +5,9 @@ import json
 import pytest
 
 from app.chat import hub as hub_module
+from app.chat.conversation import Conversation
 from app.chat.errors import NotFoundError
 from app.chat.hub import Hub, Outbox
-from app.chat.records import Conversation
 from app.chat.store import Store
 
 

@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
+from app.chat.conversation import Conversation, Message
 from app.chat.hub import Hub
 from app.chat.live_reply import LiveReply
 from app.chat.parts import Parts
-from app.chat.records import Conversation, Message
 from app.chat.store import Store
 from app.engine.messages import Counts, Finished, Part, Queued, Reading, Reason, Request, Timing, Token, ToolCall, Tokens, ToolState
 from tests.scripted import ByteTokenizer, ids_of

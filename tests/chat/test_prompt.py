@@ -2,10 +2,10 @@
 
 import pytest
 
+from app.chat.conversation import Message
 from app.chat.errors import ChatError
 from app.chat.fitting import fit, longest_prompt
 from app.chat.prompt import PromptBuilder, fingerprint_of
-from app.chat.records import Message
 from tests.scripted import (ASSISTANT_END, ASSISTANT_START, BOS, NAMES, USER_END, USER_START, ByteTokenizer, PlainByteTokenizer, ids_of)
 
 TOKENIZER = ByteTokenizer()

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from app.chat import schema
+from app.chat.conversation import Conversation, MemoryEvent, Message
 from app.chat.errors import StoreError
-from app.chat.records import Conversation, MemoryEvent, Message
 from app.chat.store import FILE_NAME, Store
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
+import socket
+import struct
 import threading
 import time
 
@@ -174,8 +176,6 @@ class Socket:
 
     def kill(self) -> None:
         """Vanish without a word, as a machine does that falls asleep."""
-        import socket
-        import struct
         self.client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.client.sock.shutdown(socket.SHUT_RDWR)
         self.client.sock.close()

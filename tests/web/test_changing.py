@@ -175,6 +175,15 @@ def test_a_chat_is_named_after_its_question_and_can_be_renamed(chat):
     assert chat.until("error")["code"] == "empty"
 
 
+def test_a_chat_whose_first_question_is_edited_is_named_anew_unless_somebody_named_it(chat):
+    after(chat, "edit", message=messages(chat)[0], text="a new beginning")
+    assert chat.of("conversation")[-1]["title"] == "a new beginning"
+    chat.say("rename", conversation=chat.conversation, title="mine")
+    chat.until("conversation", title="mine")
+    after(chat, "edit", message=chat.of("message")[-2]["id"], text="another")
+    assert chat.of("conversation")[-1]["title"] == "mine"
+
+
 def test_a_rename_is_answered_to_one_who_does_not_listen(chat):
     other = chat.browser.socket()
     other.say("rename", conversation=chat.conversation, title="other")

@@ -156,6 +156,7 @@ function send(text, frame) {
   asked = { request, text, isTyped: frame.type === "send" };
   composer.focus();
   composer.sending(true);
+  composer.busy = true;
   status.sending(true);
   return true;
 }

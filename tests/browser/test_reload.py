@@ -68,7 +68,7 @@ def test_a_question_sent_into_a_broken_line_is_sent_when_it_is_back_and_once(ser
     expect(chat.state).to_have_attribute("data-state", "reconnecting")
     chat.composer.fill("Second")
     chat.composer.press("Enter")
-    expect(chat.state).to_contain_text("your message is sent when")
+    expect(chat.state).to_contain_text("then your message is sent")
     assert chat.composer.input_value() == "Second"
     chat.page.context.set_offline(False)
     expect(chat.answers).to_have_count(2)
@@ -152,4 +152,6 @@ def test_a_chat_is_complete_without_javascript(serve, visit, browser):
     assert "Put in" in answer.inner_text()
     assert int(page.get_by_test_id("cached-tokens").get_attribute("data-value")) == chat.number("cached-tokens")
     assert page.get_by_test_id("panel").is_visible()
+    assert not page.get_by_test_id("composer").is_visible()
+    assert page.locator(".chat-item__link").is_visible()
     context.close()

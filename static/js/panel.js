@@ -19,6 +19,7 @@ export function mountPanel(element, line, usesCache) {
   const number = (name, value, text) => {
     const place = slot(element, name);
     setText(place, text);
+    place.toggleAttribute("data-long", text.length > 5); // a tile is narrow
     place.dataset.value = value;
     if (place.value !== undefined) place.value = value;
   };

@@ -5,6 +5,10 @@ from memory. On a processor, oneDNN reads a weight at full bandwidth only from i
 ("packed"): for the default model in bfloat16 on two cores, 10 ms a token instead of 14 for the layers and
 1.4 ms instead of 3.1 for the head. The packed weight holds the same numbers in the same type.
 
+A row of x gives the same numbers, bit for bit, whatever rows stand beside it: a reply must not depend on who
+else is being served. oneDNN keeps to that but for a single float32 row, which it adds up in another order;
+such a row is therefore multiplied twice. (Measured on x86 with AVX-512; another processor may round otherwise.)
+
 This module must never change a number: smaller types are another module's.
 """
 
@@ -26,11 +30,15 @@ class Projection:
         self.weight_bytes = weight.numel() * weight.element_size()
         self._packed = can_pack(weight.device.type, weight.dtype)
         self._weight = pack(weight) if self._packed else weight
+        self._alone_is_different = self._packed and weight.dtype == torch.float32
 
     def shares_memory_with(self, weight: torch.Tensor) -> bool:
         return self._weight is weight
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        if self._alone_is_different and x.numel() == self.in_features:
+            pair = packed_linear(x.reshape(1, -1).expand(2, -1), self._weight)
+            return pair[0].view(*x.shape[:-1], self.out_features)
         if self._packed:
             return packed_linear(x, self._weight)
         return F.linear(x, self._weight)

@@ -87,7 +87,8 @@ class BlockSplitter:
         if self._has_list:
             if line[0] in " \t":
                 return False
-            return bool(_FENCE.match(line) or _HEADING.match(line)) or (self._after_blank and not _LIST_ITEM.match(line))
+            is_other_block = bool(_FENCE.match(line) or _HEADING.match(line))
+            return is_other_block or (self._after_blank and not _LIST_ITEM.match(line))
         if self._is_indented(self._lines[0]):
             return self._after_blank and not self._is_indented(line)
         return bool(_FENCE.match(line) or _HEADING.match(line))
@@ -95,7 +96,8 @@ class BlockSplitter:
     def _closes_fence(self, line: str) -> bool:
         marks = line.strip()
         indent = len(line) - len(line.lstrip(" "))
-        return len(self._lines) > 1 and indent <= 3 and len(marks) >= len(self._fence) and not marks.strip(self._fence[0])
+        is_long_enough = len(marks) >= len(self._fence) and not marks.strip(self._fence[0])
+        return len(self._lines) > 1 and indent <= 3 and is_long_enough
 
     def _end_block(self, finished: list[str]) -> None:
         source = "".join(self._lines)

@@ -31,7 +31,8 @@ class Caller:
         return f"{self.root}c/{conversation}"
 
     def conversation_event(self, conversation: Conversation) -> dict:
-        return {"type": "conversation", "id": conversation.id, "url": self.url(conversation.id), "title": conversation.title}
+        return {"type": "conversation", "id": conversation.id, "url": self.url(conversation.id),
+                "title": conversation.title}
 
 
 class Chats:
@@ -60,7 +61,8 @@ class Chats:
         """The last used first; `tokens` that are in memory, None where it will be read again."""
         cached_tokens = self._worker.snapshot().cached_tokens
         return [{"id": conversation.id, "url": caller.url(conversation.id), "title": conversation.title,
-                 "tokens": cached_tokens.get(conversation.id) or None} for conversation in self._store.conversations(caller.owner)]
+                 "tokens": cached_tokens.get(conversation.id) or None}
+                for conversation in self._store.conversations(caller.owner)]
 
     def look(self, caller: Caller, id: str) -> dict:
         """A whole conversation as it stands: what the page and a snapshot show."""

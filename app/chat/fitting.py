@@ -40,7 +40,7 @@ def fit(builder: PromptBuilder, messages: list[Message], system: str | None, con
     prompt = builder.build(kept, system)
     if len(prompt.ids) <= limit:
         return Fitted(prompt, [])
-    alone = _build_anew(builder, kept[-turn_length:], system)
+    alone = prompt if len(kept) == turn_length else _build_anew(builder, kept[-turn_length:], system)
     if len(alone.ids) > limit:
         raise too_long(len(alone.ids), limit, context)
     left_out: list[Message] = []
@@ -57,6 +57,6 @@ def _build_anew(builder: PromptBuilder, messages: list[Message], system: str | N
 
 
 def too_long(tokens: int, limit: int, context: int) -> ChatError:
-    return ChatError("too_long", f"This is too long: with the chat's own marks it is {tokens:,} tokens, and at most {limit:,} "
-                     f"fit ({context:,} that the model can hold, less some room for the answer).",
+    return ChatError("too_long", f"This is too long: with the chat's own marks it is {tokens:,} tokens, and at most "
+                     f"{limit:,} fit ({context:,} that the model can hold, less some room for the answer).",
                      tokens=tokens, limit=limit)

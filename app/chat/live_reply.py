@@ -40,7 +40,8 @@ class LiveReply:
     def progress(self) -> dict:
         """The fields of the message as it stands, never with an open tool block in its ids."""
         kept = len(self._ids) if self._opened_at is None else self._opened_at
-        return {"text": self.transcript.text, "segments": self.transcript.as_json(), "ids": self._ids[:kept], "masks": self._masks[:kept]}
+        return {"text": self.transcript.text, "segments": self.transcript.as_json(),
+                "ids": self._ids[:kept], "masks": self._masks[:kept]}
 
     def take(self, event) -> list[dict]:
         """What readers are told of an engine event."""
@@ -59,8 +60,9 @@ class LiveReply:
 
     def cut_off(self, reason: Reason, sentence: str | None = None) -> Finished:
         """An end that the engine did not tell: it is no longer there."""
-        return Finished(self.request.reply, reason, (), (), tuple(self.progress()["ids"][len(self.message.ids or []):]), self.counts,
-                        Timing(), self.request.seed, error=sentence)
+        kept_ids = self.progress()["ids"][len(self.message.ids or []):]
+        return Finished(self.request.reply, reason, (), (), tuple(kept_ids), self.counts, Timing(), self.request.seed,
+                        error=sentence)
 
     # --- events, one by one
 
@@ -68,7 +70,8 @@ class LiveReply:
         self.counts = Counts(reused=event.reused, read=event.done - event.reused)
         self.cached_tokens = event.done if self.request.use_cache else None
         told = self._set_state("reading")
-        return [*told, {"type": "reading", "message": self.message.id, "done": event.done, "total": event.total, "reused": event.reused}]
+        return [*told, {"type": "reading", "message": self.message.id, "done": event.done, "total": event.total,
+                        "reused": event.reused}]
 
     def _take_tokens(self, event: Tokens) -> list[dict]:
         self.counts, self.cached_tokens = event.counts, event.counts.cached
@@ -77,8 +80,8 @@ class LiveReply:
         told = self._set_state("writing") if self._opened_at is None else []
         prose = self.transcript.take(event)
         told.append({"type": "token", "message": self.message.id, "text": prose, "tokens": [
-            {"id": token.id, "text": self._text_of(token.id), "origin": "forced" if token.forced else "written", "position": token.position}
-            for token in event.tokens]})
+            {"id": token.id, "text": self._text_of(token.id), "origin": "forced" if token.forced else "written",
+             "position": token.position} for token in event.tokens]})
         return told + self._blocks(self.parts.add_text(prose) if prose else [])
 
     def _take_call(self, event: ToolCall) -> list[dict]:

@@ -22,8 +22,9 @@ ALLOWED_SCHEMES = ("http://", "https://", "mailto:")
 LONGEST_HIGHLIGHTED = 20_000  # characters; longer code is shown plain
 HEADING_OFFSET = 2            # the page's own headings are h1 and h2
 # Lexers of languages that people chat about. Not all that Pygments has: some are slow on hostile input.
-LANGUAGES = frozenset("bash c c++ cpp csharp css diff docker go haskell html ini java javascript js json kotlin lua make "
-                      "markdown perl php py python python3 r ruby rust sh shell sql swift toml ts typescript xml yaml".split())
+LANGUAGES = frozenset("bash c c++ cpp csharp css diff docker go haskell html ini java javascript js json kotlin lua "
+                      "make markdown perl php py python python3 r ruby rust sh shell sql swift toml ts typescript xml "
+                      "yaml".split())
 
 
 @lru_cache(maxsize=512)

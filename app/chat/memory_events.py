@@ -31,28 +31,29 @@ class MemoryTeller:
         except NotFoundError:  # deleted meanwhile
             return
         with channel.lock:
-            self.tell(channel, "evicted", f"Another chat needed the room: the {_tokens(event.tokens)} of this one were forgotten. "
-                      "They will be read again when it goes on.", tokens=event.tokens)
+            self.tell(channel, "evicted", f"Another chat needed the room: the {_tokens(event.tokens)} of this one were "
+                      "forgotten. They will be read again when it goes on.", tokens=event.tokens)
             last = self._store.last_message(event.conversation)
-            channel.publish({"type": "cache", "cache": cache_numbers(self._worker.snapshot(), 0, last_reply_from_stats(last and last.stats))})
+            numbers = cache_numbers(self._worker.snapshot(), 0, last_reply_from_stats(last and last.stats))
+            channel.publish({"type": "cache", "cache": numbers})
 
     def abandoned(self, channel: Channel, after_s: float) -> None:
-        self.tell(channel, "abandoned", f"Nobody was listening for {after_s:g} seconds, so the answer was stopped where it was.",
-                  after_s=after_s)
+        self.tell(channel, "abandoned", f"Nobody was listening for {after_s:g} seconds, so the answer was stopped "
+                  "where it was.", after_s=after_s)
 
     def left_out(self, channel: Channel, messages: list[Message]) -> None:
         tokens = sum(len(message.ids or []) for message in messages)
-        self.tell(channel, "left_out", f"The chat has grown too long for the memory: its oldest {len(messages)} messages "
-                  f"({_tokens(tokens)}) are left out from now on. What remains is read again.",
+        self.tell(channel, "left_out", f"The chat has grown too long for the memory: its oldest {len(messages)} "
+                  f"messages ({_tokens(tokens)}) are left out from now on. What remains is read again.",
                   messages=len(messages), tokens=tokens)
 
     def encoded_again(self, channel: Channel) -> None:
-        self.tell(channel, "encoded_again", "This chat was written with another model: its text was encoded again for this one, "
-                  "and is read anew.")
+        self.tell(channel, "encoded_again", "This chat was written with another model: its text was encoded again for "
+                  "this one, and is read anew.")
 
     def system_changed(self, channel: Channel) -> None:
-        self.tell(channel, "system_changed", "The system prompt has changed. It stands at the very beginning, so the whole chat is "
-                  "read again.")
+        self.tell(channel, "system_changed", "The system prompt has changed. It stands at the very beginning, so the "
+                  "whole chat is read again.")
 
 
 def event_of(event: MemoryEvent) -> dict:

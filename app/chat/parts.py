@@ -58,8 +58,7 @@ class Parts:
     def set_call(self, call: ToolSegment) -> dict:
         """The part of a tool call, new or in its new state."""
         index = self._place_of_call.setdefault(call.number, len(self.parts))
-        part = {"type": "tool_call", "index": index, "state": call.state, "expression": call.expression, "result": call.result,
-                "reason": call.reason, "written_tokens": call.written_tokens, "forced_tokens": call.forced_tokens}
+        part = {**call.as_json(), "index": index}
         self.parts[index:index + 1] = [part]
         return part
 

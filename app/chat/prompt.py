@@ -64,7 +64,8 @@ class PromptBuilder:
             ids_by_message[message.id] = self._without_foreign_end(ids) if message.is_reply else ids
         return Prompt([id for ids in ids_by_message.values() for id in ids], ids_by_message, encoded)
 
-    def _encode_question(self, before: list[Message], message: Message, system: str | None, last_ids: list[int]) -> list[int]:
+    def _encode_question(self, before: list[Message], message: Message, system: str | None,
+                         last_ids: list[int]) -> list[int]:
         """All that the turn of a user's message adds between the ids so far and where the model begins."""
         whole = self._render_for_reply([*before, message], system)
         if not before:
@@ -91,8 +92,8 @@ class PromptBuilder:
         return ids[:-1] if ids and ids[-1] in ends and ids[-1] != self._end else ids
 
     def _render(self, messages: list[Message], system: str | None) -> list[int]:
-        return self._with_or_without_parts(
-            lambda as_parts: self._tokenizer.render_conversation({"messages": _contents(messages, system, as_parts)})[0])
+        return self._with_or_without_parts(lambda as_parts: self._tokenizer.render_conversation(
+            {"messages": _contents(messages, system, as_parts)})[0])
 
     def _render_for_reply(self, messages: list[Message], system: str | None) -> list[int]:
         placeholder = {"role": "assistant", "content": ""}
@@ -117,7 +118,8 @@ def fingerprint_of(tokenizer) -> str:
 def _contents(messages: list[Message], system: str | None, as_parts: bool) -> list[dict]:
     contents = [{"role": "system", "content": system}] if system else []
     for message in messages:
-        contents.append({"role": message.role, "content": _parts(message) if message.is_reply and as_parts else message.text})
+        content = _parts(message) if message.is_reply and as_parts else message.text
+        contents.append({"role": message.role, "content": content})
     return contents
 
 

@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 ROUND_S = 0.03          # between two rounds: tokens that come faster are told together
 STORE_EVERY_S = 0.5
 ABANDONED_AFTER_S = 30  # a reply that nobody listens to is stopped: long enough to come back
+ENGINE_IS_GONE = "The engine has stopped working; the server must be started again."
 _END = object()
 
 
@@ -75,11 +76,8 @@ class Publisher:
         while going_on:
             events = self._wait_for_events()
             going_on = _END not in events
-            try:
-                self._tell([event for event in events if event is not _END])
-                self._look_after(going_on)
-            except Exception:
-                logger.exception("a round of the publisher failed")
+            self._tell([event for event in events if event is not _END])
+            self._look_after(going_on)
             if going_on and events:
                 time.sleep(ROUND_S)
 
@@ -96,13 +94,13 @@ class Publisher:
         by_reply: dict[str, list[object]] = {}
         for event in events:
             if isinstance(event, Evicted):
-                self._teller.evicted(event)
+                _try(self._teller.evicted, event)
             else:
                 by_reply.setdefault(event.reply, []).append(event)
         for name, own_events in by_reply.items():
             reply = self._live.get(name)
             if reply is not None:
-                self._tell_of(reply, _merged(own_events))
+                _try(self._tell_of, reply, _merged(own_events))
 
     def _tell_of(self, reply: LiveReply, events: list[object]) -> None:
         channel = reply.channel
@@ -116,7 +114,8 @@ class Publisher:
             except Exception as error:
                 logger.exception("reply %s could not be told", reply.message.id)
                 self._worker.cancel(reply.request.reply)
-                reply.finished = reply.cut_off(Reason.ERROR, f"Something went wrong in showing this answer: {type(error).__name__}.")
+                sentence = f"Something went wrong in showing this answer: {type(error).__name__}."
+                reply.finished = reply.cut_off(Reason.ERROR, sentence)
             if reply.finished is None:
                 channel.publish({"type": "cache", "cache": self.cache_of(reply)})
             else:
@@ -152,12 +151,14 @@ class Publisher:
         with self._lock:
             replies = list(self._live.values())
         for reply in replies:
-            if not going_on:
-                self._end(reply, Reason.INTERRUPTED)
+            if reply.finished is not None:  # it could not be stored when it ended: the disk was full, perhaps
+                _try(self._tell_of, reply, [])
+            elif not going_on:
+                _try(self._end, reply, Reason.INTERRUPTED)
             elif not self._worker.alive and self._events.empty():
-                self._end(reply, Reason.ERROR, "The engine has stopped working; the server must be started again.")
+                _try(self._end, reply, Reason.ERROR, ENGINE_IS_GONE)
             else:
-                self._store_progress(reply)
+                _try(self._store_progress, reply)
                 self._stop_if_abandoned(reply, now)
 
     def _end(self, reply: LiveReply, reason: Reason, sentence: str | None = None) -> None:
@@ -174,6 +175,14 @@ class Publisher:
         if not channel.listeners and not reply.abandoned and now - channel.left_alone_since_s > ABANDONED_AFTER_S:
             reply.abandoned = True
             self._worker.cancel(reply.request.reply)
+
+
+def _try(act: Callable, *arguments) -> None:
+    """What goes wrong with one reply is written down, and the others are told of as ever."""
+    try:
+        act(*arguments)
+    except Exception:
+        logger.exception("%s failed", act.__name__)
 
 
 def _merged(events: list[object]) -> list[object]:

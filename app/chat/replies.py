@@ -16,7 +16,7 @@ from app.chat.fitting import longest_prompt
 from app.chat.hub import Channel, Hub, to_json
 from app.chat.memory_events import MemoryTeller
 from app.chat.prompt import PromptBuilder
-from app.chat.publisher import Publisher
+from app.chat.publisher import ENGINE_IS_GONE, Publisher
 from app.chat.recovery import mark_interrupted
 from app.chat.reply_settings import ReplySettings
 from app.chat.store import Store
@@ -82,7 +82,8 @@ class Replies:
                 self.hub.drop(conversation.id)
                 raise
 
-    def _follow(self, caller: Caller, id: str, text: str, request: str | None, base: str | None, settings: ReplySettings) -> None:
+    def _follow(self, caller: Caller, id: str, text: str, request: str | None, base: str | None,
+                settings: ReplySettings) -> None:
         with self.chats.own(caller, id) as (conversation, channel):
             if self._answer_again(caller, request):
                 return
@@ -103,7 +104,7 @@ class Replies:
                 self.chats.open(caller, conversation.id, after=0)
             elif caller.outbox is not None:
                 own = [caller.conversation_event(conversation)] if message.place == 0 else []
-                turn = [other for other in self.store.messages(conversation.id) if other.place in (message.place, message.place + 1)]
+                turn = self.store.messages(conversation.id)[message.place:message.place + 2]
                 live = self.publisher.live_in(conversation.id)
                 for event in own + [message_event(other, live) for other in turn]:
                     caller.outbox.put(to_json({**event, "conversation": conversation.id, "repeat": True}))
@@ -111,7 +112,8 @@ class Replies:
 
     # --- other ways to a reply
 
-    def regenerate(self, caller: Caller, conversation: str, message: str, fields: dict | None = None, request: str | None = None) -> None:
+    def regenerate(self, caller: Caller, conversation: str, message: str, fields: dict | None = None,
+                   request: str | None = None) -> None:
         """Another reply to the same question. The old one, and all after it, is gone."""
         self._wait_until_ready()
         with self.chats.own(caller, conversation) as (own, channel):
@@ -123,8 +125,8 @@ class Replies:
             turn.reply.request = request
             self._turns.begin(caller, channel, turn, self._settings_like(old, fields))
 
-    def edit(self, caller: Caller, conversation: str, message: str, text: str, fields: dict | None = None, request: str | None = None,
-             base: str | None = None) -> None:
+    def edit(self, caller: Caller, conversation: str, message: str, text: str, fields: dict | None = None,
+             request: str | None = None, base: str | None = None) -> None:
         """Another question in the place of `message`. All after it is gone."""
         text = check_text(text)
         self._wait_until_ready()
@@ -141,7 +143,8 @@ class Replies:
             if old.place == 0 and own.title == title_of(old.text):  # nobody gave it another
                 self.chats.rename(caller, own.id, title_of(text))
 
-    def go_on(self, caller: Caller, conversation: str, message: str, fields: dict | None = None, request: str | None = None) -> None:
+    def go_on(self, caller: Caller, conversation: str, message: str, fields: dict | None = None,
+              request: str | None = None) -> None:
         """Let the last reply, which was cut, go on where it ended."""
         self._wait_until_ready()
         with self.chats.own(caller, conversation) as (own, channel):
@@ -172,7 +175,8 @@ class Replies:
             with self.chats.own(caller, conversation):
                 history = [message for message in self.store.messages(conversation) if not message.left_out]
         text, settings, tokenizer = clean(text), self.defaults, self.worker.tokenizer
-        whole = PromptBuilder(tokenizer).build([*history, Message("", len(history), "user", text=text)], settings.system)
+        question = Message("", len(history), "user", text=text)
+        whole = PromptBuilder(tokenizer).build([*history, question], settings.system)
         return {"tokens": len(tokenizer.encode(text)), "whole": len(whole.ids), "limit": self._limit(settings)}
 
     # --- what they have in common
@@ -197,7 +201,7 @@ class Replies:
         if snapshot.state == "loading":
             raise ChatError("not_ready", "The model is still being loaded. Please try again in a moment.")
         if snapshot.state != "ready" or not self.worker.alive:
-            raise ChatError("failed", snapshot.failure or "The engine has stopped working; the server must be started again.")
+            raise ChatError("failed", snapshot.failure or ENGINE_IS_GONE)
 
     def _limit(self, settings: ReplySettings) -> int:
         return longest_prompt(self.worker.snapshot().context, settings.max_tokens)
@@ -206,7 +210,8 @@ class Replies:
 def _check_base(messages: list[Message], base: str | None) -> None:
     """`base` is the last message that the asker has seen; None where they do not say."""
     if base is not None and base != messages[-1].id:
-        raise ChatError("stale", "This chat has gone on elsewhere, in another window perhaps. Look at what is new, then send again.")
+        raise ChatError("stale", "This chat has gone on elsewhere, in another window perhaps. Look at what is new, "
+                        "then send again.")
 
 
 def _find(messages: list[Message], id: str, role: str) -> Message:
@@ -214,5 +219,6 @@ def _find(messages: list[Message], id: str, role: str) -> Message:
     if message is None:
         raise NotFoundError("There is no such message in this chat any more.")
     if message.role != role:
-        raise ChatError("bad_message", "Only an answer can be written again." if role == "assistant" else "Only a question can be edited.")
+        sentence = "Only an answer can be written again." if role == "assistant" else "Only a question can be edited."
+        raise ChatError("bad_message", sentence)
     return message

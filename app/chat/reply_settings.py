@@ -12,6 +12,7 @@ from app.chat.errors import ChatError
 from app.engine.sampling import MAX_SEED, SamplingError, check_sampling
 
 MAX_TOKENS = 1_048_576
+MAX_TOP_K = 1_000_000  # far above any vocabulary; from there on, as 0, it is off
 MAX_SYSTEM_CHARACTERS = 20_000
 FAMILY_TEMPERATURE, FAMILY_TOP_K = 0.8, 50  # where a model recommends nothing
 
@@ -30,10 +31,12 @@ class ReplySettings:
     def defaults(cls, settings, model) -> ReplySettings:
         """What holds where a page asks for nothing else: the server's options, then the family's recommendation."""
         recommended = getattr(model, "recommended", None) or {}
-        return cls(
-            temperature=recommended.get("temperature", FAMILY_TEMPERATURE) if settings.temperature is None else settings.temperature,
-            top_k=recommended.get("top_k", FAMILY_TOP_K) if settings.top_k is None else settings.top_k,
-            max_tokens=settings.max_tokens, seed=settings.seed, system=settings.system or None)
+        temperature, top_k = settings.temperature, settings.top_k
+        if temperature is None:
+            temperature = recommended.get("temperature", FAMILY_TEMPERATURE)
+        if top_k is None:
+            top_k = recommended.get("top_k", FAMILY_TOP_K)
+        return cls(temperature, top_k, settings.max_tokens, settings.seed, system=settings.system or None)
 
     def changed_by(self, fields: dict | None) -> ReplySettings:
         """With the fields that a page sent; one that is missing or null stays as it is. Raises ChatError."""
@@ -63,26 +66,20 @@ def bad_settings(allowed: str, value: object) -> ChatError:
 
 
 def _check_temperature(value: object) -> None:
-    _check_by_engine(value, None)
-
-
-def _check_top_k(value: object) -> None:
-    _check_by_engine(0.0, value)
-
-
-def _check_by_engine(temperature: object, top_k: object) -> None:
-    if isinstance(temperature, bool):
-        raise bad_settings("temperature must be a number", temperature)
+    if isinstance(value, bool):
+        raise bad_settings("temperature must be a number", value)
     try:
-        check_sampling(temperature, top_k)
+        check_sampling(value, None)
     except SamplingError as error:
         raise ChatError("bad_settings", f"{error}.") from None
 
 
 def _whole_number(name: str, lowest: int, highest: int, shown_highest: str = ""):
+    allowed = f"{name} must be a whole number from {lowest} to {shown_highest or format(highest, ',')}"
+
     def check(value: object) -> None:
         if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
-            raise bad_settings(f"{name} must be a whole number from {lowest} to {shown_highest or format(highest, ',')}", value)
+            raise bad_settings(allowed, value)
     return check
 
 
@@ -101,5 +98,12 @@ def _check_n(value: object) -> None:
         raise bad_settings("n must be 1: several answers to one question are not to be had yet", value)
 
 
-_CHECKS = {"temperature": _check_temperature, "top_k": _check_top_k, "max_tokens": _whole_number("max_tokens", 1, MAX_TOKENS),
-           "seed": _whole_number("seed", 0, MAX_SEED, "2^63 - 1"), "use_cache": _check_use_cache, "system": _check_system, "n": _check_n}
+_CHECKS = {
+    "temperature": _check_temperature,
+    "top_k": _whole_number("top_k", 0, MAX_TOP_K),
+    "max_tokens": _whole_number("max_tokens", 1, MAX_TOKENS),
+    "seed": _whole_number("seed", 0, MAX_SEED, "2^63 - 1"),
+    "use_cache": _check_use_cache,
+    "system": _check_system,
+    "n": _check_n,
+}

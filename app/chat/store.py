@@ -73,7 +73,8 @@ class Store:
 
     def conversations(self, owner: str) -> list[Conversation]:
         """Those of one browser session, the last used first."""
-        return list(self._read(Conversation, "SELECT * FROM conversations WHERE owner = ? ORDER BY changed_s DESC, rowid DESC", owner))
+        query = "SELECT * FROM conversations WHERE owner = ? ORDER BY changed_s DESC, rowid DESC"
+        return list(self._read(Conversation, query, owner))
 
     def add_conversation(self, conversation: Conversation) -> None:
         self._insert("conversations", conversation)
@@ -154,5 +155,8 @@ class Store:
 
 
 def _as_columns(values: dict) -> dict:
-    return {name: json.dumps(value, ensure_ascii=False, separators=(",", ":")) if name in JSON_FIELDS and value is not None else value
-            for name, value in values.items()}
+    def as_column(name, value):
+        is_json = name in JSON_FIELDS and value is not None
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")) if is_json else value
+
+    return {name: as_column(name, value) for name, value in values.items()}

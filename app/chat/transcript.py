@@ -91,8 +91,8 @@ class Transcript:
     def take(self, event) -> str:
         """Events of one reply, in order. The prose of a ToolCall or Finished is what was held back before it."""
         if isinstance(event, Tokens):
-            prose_ids = [token.id for token in event.tokens if token.part is Part.TEXT and not self._is_special(token.id)]
-            return self._add_text(self._detokenizer.feed(prose_ids))
+            prose = [token.id for token in event.tokens if token.part is Part.TEXT and not self._is_special(token.id)]
+            return self._add_text(self._detokenizer.feed(prose))
         if isinstance(event, ToolCall):
             return self._take_call(event)
         if isinstance(event, Finished):
@@ -102,7 +102,8 @@ class Transcript:
     def call(self, event: ToolCall) -> ToolSegment:
         """The segment of a tool call that was taken."""
         number = self._first_call + event.index
-        return next(segment for segment in self.segments if isinstance(segment, ToolSegment) and segment.number == number)
+        calls = (segment for segment in self.segments if isinstance(segment, ToolSegment))
+        return next(call for call in calls if call.number == number)
 
     def _take_call(self, event: ToolCall) -> str:
         prose = ""

@@ -35,7 +35,8 @@ class Turn:
     removed: tuple[Message, ...] = ()
 
     @classmethod
-    def of(cls, conversation: Conversation, history: list[Message], question: Message, removed=(), is_new: bool = False) -> Turn:
+    def of(cls, conversation: Conversation, history: list[Message], question: Message, removed=(),
+           is_new: bool = False) -> Turn:
         """With a reply of its own."""
         reply = Message(conversation.id, question.place + 1, "assistant", reply_to=question.id)
         return cls(conversation, history, question, reply, is_new_conversation=is_new, removed=tuple(removed))
@@ -52,7 +53,8 @@ class Turn:
     def takes_back_what_was_left_out(self) -> bool:
         """Whether the chat is cut so far back that its oldest turns may fit again."""
         goes_back = bool(self.removed) and self.removed[-1].place > self.question.place + 1
-        return any(message.left_out for message in [*self.history, self.question]) and (goes_back or self.question.left_out)
+        was_left_out = any(message.left_out for message in [*self.history, self.question])
+        return was_left_out and (goes_back or self.question.left_out)
 
     def messages(self, system: str | None) -> list[Message]:
         """Those that the prompt is made of. A question whose ids do not hold any more has none: questions,
@@ -130,13 +132,14 @@ class TurnMaker:
                 store.add_message(replace(turn.question, ids=ids_of.get(turn.question.id), fingerprint=fingerprint))
             if turn.is_going_on:
                 reply = turn.reply
-                store.update_message(reply.id, ids=reply.ids, fingerprint=fingerprint, reason=None, error=None, settings=reply.settings,
-                                     request=reply.request)
+                store.update_message(reply.id, ids=reply.ids, fingerprint=fingerprint, reason=None, error=None,
+                                     settings=reply.settings, request=reply.request)
             else:
                 store.add_message(turn.reply)
             store.update_conversation(id, system=settings.system, changed_s=time.time())
 
-    def _tell(self, caller, channel: Channel, turn: Turn, live: LiveReply, fitted: Fitted, settings: ReplySettings) -> None:
+    def _tell(self, caller, channel: Channel, turn: Turn, live: LiveReply, fitted: Fitted,
+              settings: ReplySettings) -> None:
         if caller.outbox is not None:
             channel.join(caller.outbox, None, dict)
         if turn.is_new_conversation:

@@ -12,9 +12,10 @@ from app.chat.parts import Parts
 def message_view(message: Message, live: LiveReply | None = None, edge: str = "none") -> dict:
     """One message. `live` is the reply being written, if this is it."""
     is_live = live is not None and live.message.id == message.id
-    view = {"id": message.id, "role": message.role, "reply_to": message.reply_to, "state": "done", "reason": message.reason,
-            "text": message.text, "html": escape(message.text), "parts": [], "tail": "", "stats": message.stats, "error": message.error,
-            "request": message.request, "left_out": message.left_out, "edge": edge}
+    view = {"id": message.id, "role": message.role, "reply_to": message.reply_to, "request": message.request,
+            "state": "done", "reason": message.reason, "error": message.error, "stats": message.stats,
+            "text": message.text, "html": escape(message.text), "parts": [], "tail": "",
+            "left_out": message.left_out, "edge": edge}
     if not message.is_reply:
         return view
     parts = live.parts if is_live else Parts.of(message.segments)

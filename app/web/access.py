@@ -52,7 +52,8 @@ def content_security_policy() -> str:
 
 def add_headers(response: Response) -> Response:
     headers = response.headers
-    headers["Content-Security-Policy"] = content_security_policy() if _HOST.fullmatch(request.host) else "default-src 'none'"
+    is_host = _HOST.fullmatch(request.host)
+    headers["Content-Security-Policy"] = content_security_policy() if is_host else "default-src 'none'"
     headers["X-Content-Type-Options"] = "nosniff"
     headers["X-Frame-Options"] = "DENY"
     headers["Referrer-Policy"] = "same-origin"

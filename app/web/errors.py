@@ -9,10 +9,12 @@ from app.chat.errors import ChatError, NotFoundError
 
 STATUS = {"not_found": 404, "too_long": 413, "not_ready": 503, "failed": 503, "queue_full": 503}
 SENTENCES = {
-    404: ("Not found", "There is no such page, or it is the chat of another browser. A chat can be seen only in the browser that began it."),
+    404: ("Not found", "There is no such page, or it is the chat of another browser. "
+                       "A chat can be seen only in the browser that began it."),
     405: ("Not possible", "This address cannot be used that way."),
     413: ("Too large", "This is more than the server takes at once."),
-    500: ("Something went wrong", "The server made a mistake, which is written in its log. Nothing that was stored is lost."),
+    500: ("Something went wrong", "The server made a mistake, which is written in its log. "
+                                  "Nothing that was stored is lost."),
 }
 
 

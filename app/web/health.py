@@ -25,5 +25,6 @@ def readyz():
     snapshot = worker.snapshot()
     if snapshot.state == "ready" and worker.alive:
         return {"state": "ready"}
-    state = "loading" if snapshot.state == "loading" else "failed"
-    return {"state": state, "text": snapshot.failure or ("The model is being loaded." if state == "loading" else "The engine has stopped.")}, 503
+    if snapshot.state == "loading" and worker.alive:
+        return {"state": "loading", "text": "The model is being loaded."}, 503
+    return {"state": "failed", "text": snapshot.failure or "The engine has stopped."}, 503

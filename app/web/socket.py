@@ -89,7 +89,7 @@ class Listener:
         try:
             if self._ws.connected:
                 self._send_events()
-                self._ws.close(TRY_AGAIN_LATER if self._outbox.overflowed else SERVICE_RESTART if self._outbox.closed else None)
+                self._ws.close(TRY_AGAIN_LATER if self._outbox.overflowed else SERVICE_RESTART)
         except (ConnectionClosed, OSError):
             pass
         self._ws.thread.join(LINGER_S)  # it may still be telling the other side about the end
@@ -119,14 +119,18 @@ class Listener:
 
     def _tell_engine_state(self) -> None:
         """While the model is loaded there may be no conversation yet that could tell."""
-        state = self._replies.worker.snapshot().state
-        if state == self._engine_state or state == "stopped":
+        snapshot = self._replies.worker.snapshot()
+        if snapshot.state in (self._engine_state, "stopped"):
             return
-        self._engine_state = state
-        self._tell({"type": "state", "state": "idle" if state == "ready" else state, "text": self._replies.worker.snapshot().failure})
+        self._engine_state = snapshot.state
+        shown = "idle" if snapshot.state == "ready" else snapshot.state
+        self._tell({"type": "state", "state": shown, "text": snapshot.failure})
 
     def _tell(self, event: dict) -> None:
         self._outbox.put(to_json(event))
+
+    def _tell_error(self, frame: str | bytes, code: str, text: str, **figures) -> None:
+        self._tell({"type": "error", "code": code, "text": text, "request": request_of(frame), **figures})
 
     # --- in
 
@@ -140,13 +144,12 @@ class Listener:
             wish = read_frame(frame)
             self._wishes[wish.pop("type")](**wish)
         except ChatError as error:
-            self._tell({"type": "error", "code": error.code, "text": error.text, "request": request_of(frame), **error.figures})
+            self._tell_error(frame, error.code, error.text, **error.figures)
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException:  # a fault inside of a library's Rust code is no Exception
             logger.exception("a wish could not be fulfilled")
-            self._tell({"type": "error", "code": "internal", "text": "The server made a mistake, which is written in its log.",
-                        "request": request_of(frame)})
+            self._tell_error(frame, "internal", "The server made a mistake, which is written in its log.")
 
     def _open(self, conversation, after):
         self._replies.chats.open(self.caller, conversation, after)

@@ -18,7 +18,9 @@ from app.engine.sampling import make_generator, sample_next_token
 
 NAMES = ("<|bos|>", "<|user_start|>", "<|user_end|>", "<|assistant_start|>", "<|assistant_end|>",
          "<|python_start|>", "<|python_end|>", "<|output_start|>", "<|output_end|>")
-BOS, USER_START, USER_END, ASSISTANT_START, ASSISTANT_END, PYTHON_START, PYTHON_END, OUTPUT_START, OUTPUT_END = range(256, 265)
+BOS, USER_START, USER_END, ASSISTANT_START, ASSISTANT_END, PYTHON_START, PYTHON_END, OUTPUT_START, OUTPUT_END = range(
+    256, 265
+)
 VOCAB_SIZE = 265
 
 

@@ -33,7 +33,10 @@ def test_half_a_character_at_the_end_is_one_replacement_character(tokenizer):
 
 @both
 def test_a_lone_byte_does_not_hold_back_what_follows(tokenizer):
-    assert "".join(feed_all(tokenizer, [[0xFF], list(b"a"), [0xFF, 0xFF], list(b"b")])[:-1]) == f"{REPLACEMENT}a{REPLACEMENT * 2}b"
+    assert (
+        "".join(feed_all(tokenizer, [[0xFF], list(b"a"), [0xFF, 0xFF], list(b"b")])[:-1])
+        == f"{REPLACEMENT}a{REPLACEMENT * 2}b"
+    )
 
 
 @both

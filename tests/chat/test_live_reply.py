@@ -10,7 +10,20 @@ from app.chat.hub import Hub
 from app.chat.live_reply import LiveReply
 from app.chat.parts import Parts
 from app.chat.store import Store
-from app.engine.messages import Counts, Finished, Part, Queued, Reading, Reason, Request, Timing, Token, ToolCall, Tokens, ToolState
+from app.engine.messages import (
+    Counts,
+    Finished,
+    Part,
+    Queued,
+    Reading,
+    Reason,
+    Request,
+    Timing,
+    Token,
+    ToolCall,
+    Tokens,
+    ToolState,
+)
 from tests.scripted import ByteTokenizer, ids_of
 
 
@@ -30,7 +43,10 @@ def live(channel):
 
 def tokens(text, size=1, part=Part.TEXT):
     ids = ids_of(text)
-    return [Tokens("run", tuple(Token(id, 0, False, part) for id in ids[at:at + size]), Counts(cached=at)) for at in range(0, len(ids), size)]
+    return [
+        Tokens("run", tuple(Token(id, 0, False, part) for id in ids[at : at + size]), Counts(cached=at))
+        for at in range(0, len(ids), size)
+    ]
 
 
 def finished(ids=()):
@@ -53,7 +69,11 @@ def test_a_page_that_follows_the_events_ends_with_what_a_reload_shows(channel, s
                 blocks[told["index"]] = told["html"]
                 tail = told["rest"]
     reloaded = Parts.of(reply.final()["segments"]).parts
-    assert [blocks[index] for index in sorted(blocks)] == [part["html"] for part in reloaded] == [part["html"] for part in reply.parts.parts]
+    assert (
+        [blocks[index] for index in sorted(blocks)]
+        == [part["html"] for part in reloaded]
+        == [part["html"] for part in reply.parts.parts]
+    )
     assert len(reloaded) == 5 and tail.strip() == ""
 
 
@@ -67,15 +87,38 @@ def test_what_a_reload_shows_in_mid_reply_is_what_was_told_so_far(channel):
 def test_states_are_told_when_they_change_and_only_then(channel):
     reply = live(channel)
     call = ToolCall("run", 0, ToolState.WRITING)
-    events = [Queued("run", 2), Queued("run", 1), Reading("run", 0, 3, 0), Reading("run", 3, 3, 0), *tokens("a"), *tokens("b"), call,
-              *tokens("<|python_start|>1", part=Part.EXPRESSION), ToolCall("run", 0, ToolState.REFUSED, "1"), *tokens("c")]
-    states = [(told["state"], told.get("place")) for event in events for told in reply.take(event) if told["type"] == "state"]
-    assert states == [("queued", 2), ("queued", 1), ("reading", None), ("writing", None), ("calculating", None), ("writing", None)]
+    events = [
+        Queued("run", 2),
+        Queued("run", 1),
+        Reading("run", 0, 3, 0),
+        Reading("run", 3, 3, 0),
+        *tokens("a"),
+        *tokens("b"),
+        call,
+        *tokens("<|python_start|>1", part=Part.EXPRESSION),
+        ToolCall("run", 0, ToolState.REFUSED, "1"),
+        *tokens("c"),
+    ]
+    states = [
+        (told["state"], told.get("place")) for event in events for told in reply.take(event) if told["type"] == "state"
+    ]
+    assert states == [
+        ("queued", 2),
+        ("queued", 1),
+        ("reading", None),
+        ("writing", None),
+        ("calculating", None),
+        ("writing", None),
+    ]
 
 
 def test_what_is_stored_on_the_way_never_has_an_open_tool_block_in_its_ids(channel):
     reply = live(channel)
-    for event in [*tokens("It is "), ToolCall("run", 0, ToolState.WRITING), *tokens("<|python_start|>1+1", part=Part.EXPRESSION)]:
+    for event in [
+        *tokens("It is "),
+        ToolCall("run", 0, ToolState.WRITING),
+        *tokens("<|python_start|>1+1", part=Part.EXPRESSION),
+    ]:
         reply.take(event)
     progress = reply.progress()
     assert (progress["ids"], progress["masks"]) == (list(b"It is "), [1] * 6)

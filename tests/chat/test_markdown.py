@@ -10,15 +10,33 @@ from app.chat.block_splitter import BlockSplitter
 from app.chat.markdown import render_block
 
 HOSTILE = [
-    '<img src=x onerror="alert(1)">', "<svg onload=alert(1)>", "<script>alert(1)</script>",
-    '<iframe srcdoc="<script>alert(1)</script>">', "[a](javascript:alert(1))", "[a](JaVaScRiPt:alert(1))",
-    "[a](java\nscript:alert(1))", "[a](&#106;avascript:alert(1))", "<javascript:alert(1)>", "[a](data:text/html,<script>)",
-    "[a](vbscript:x)", "[a](//evil.example/x)", "[a](/forget)", "![a](javascript:alert(1))", "![x](data:image/svg+xml,<svg/onload=1>)",
-    "[a]: javascript:alert(1)\n\n[a]", '[a](http://x.example "\\" onmouseover=alert(1)")', "`<b onclick=1>`",
-    "```\"><script>alert(1)</script>\ncode\n```", "| a |\n|---|\n| <img src=x onerror=1> |", "[a](file:///etc/passwd)",
-    '![" onerror="alert(1)](http://x.example/a.png)', "```html\n<script>alert(1)</script>\n```",
+    '<img src=x onerror="alert(1)">',
+    "<svg onload=alert(1)>",
+    "<script>alert(1)</script>",
+    '<iframe srcdoc="<script>alert(1)</script>">',
+    "[a](javascript:alert(1))",
+    "[a](JaVaScRiPt:alert(1))",
+    "[a](java\nscript:alert(1))",
+    "[a](&#106;avascript:alert(1))",
+    "<javascript:alert(1)>",
+    "[a](data:text/html,<script>)",
+    "[a](vbscript:x)",
+    "[a](//evil.example/x)",
+    "[a](/forget)",
+    "![a](javascript:alert(1))",
+    "![x](data:image/svg+xml,<svg/onload=1>)",
+    "[a]: javascript:alert(1)\n\n[a]",
+    '[a](http://x.example "\\" onmouseover=alert(1)")',
+    "`<b onclick=1>`",
+    '```"><script>alert(1)</script>\ncode\n```',
+    "| a |\n|---|\n| <img src=x onerror=1> |",
+    "[a](file:///etc/passwd)",
+    '![" onerror="alert(1)](http://x.example/a.png)',
+    "```html\n<script>alert(1)</script>\n```",
 ]
-ALLOWED_TAGS = set("a p em strong s code pre span ul ol li table thead tbody tr th td h3 h4 h5 h6 blockquote hr br".split())
+ALLOWED_TAGS = set(
+    "a p em strong s code pre span ul ol li table thead tbody tr th td h3 h4 h5 h6 blockquote hr br".split()
+)
 ALLOWED_ATTRIBUTES = {"href", "rel", "target", "title", "class", "data-language", "start"}
 
 
@@ -58,7 +76,10 @@ def test_code_is_highlighted_with_classes_and_names_its_language():
 
 
 def test_unknown_languages_are_shown_plain():
-    assert render_block("```klingon\na < b\n```") == '<pre class="code" data-language="klingon"><code>a &lt; b\n</code></pre>\n'
+    assert (
+        render_block("```klingon\na < b\n```")
+        == '<pre class="code" data-language="klingon"><code>a &lt; b\n</code></pre>\n'
+    )
 
 
 def test_headings_go_below_those_of_the_page():
@@ -116,16 +137,33 @@ def all_at_once(text):
 
 def test_a_document_is_cut_into_its_blocks():
     first_lines = [block.split("\n")[0] for block in all_at_once(DOCUMENT)]
-    assert first_lines == ["# Title", "A paragraph", "- one", "```python", "After the fence.", "~~~", "> a quote", "> another",
-                           "    indented", "2. goes on at two"]
+    assert first_lines == [
+        "# Title",
+        "A paragraph",
+        "- one",
+        "```python",
+        "After the fence.",
+        "~~~",
+        "> a quote",
+        "> another",
+        "    indented",
+        "2. goes on at two",
+    ]
 
 
 def test_block_by_block_looks_as_all_at_once():
     assert "".join(render_block(block) for block in all_at_once(DOCUMENT)) == render_block(DOCUMENT)
 
 
-@given(st.lists(st.sampled_from(["a", " ", "\n", "\n\n", "- ", "1. ", "    ", "```", "~~~", "# ", "> ", "|", "---", "字", "\t"]), max_size=40),
-       st.lists(st.integers(0, 80), max_size=12))
+@given(
+    st.lists(
+        st.sampled_from(
+            ["a", " ", "\n", "\n\n", "- ", "1. ", "    ", "```", "~~~", "# ", "> ", "|", "---", "字", "\t"]
+        ),
+        max_size=40,
+    ),
+    st.lists(st.integers(0, 80), max_size=12),
+)
 def test_how_text_is_cut_does_not_depend_on_the_pieces_it_came_in(words, cuts):
     text = "".join(words)
     cuts = sorted(min(cut, len(text)) for cut in cuts)
@@ -136,7 +174,12 @@ def test_how_text_is_cut_does_not_depend_on_the_pieces_it_came_in(words, cuts):
     assert splitter.tail == ""
 
 
-@given(st.lists(st.sampled_from(["word", "\n", "\n\n", "- item", "  more", "1. one", "```\n", "> q", "# h\n", "*", "`"]), max_size=25))
+@given(
+    st.lists(
+        st.sampled_from(["word", "\n", "\n\n", "- item", "  more", "1. one", "```\n", "> q", "# h\n", "*", "`"]),
+        max_size=25,
+    )
+)
 def test_no_text_is_lost(words):
     text = "".join(words)
     assert "".join("".join(all_at_once(text)).split()) == "".join(text.split())

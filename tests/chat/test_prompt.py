@@ -6,7 +6,17 @@ from app.chat.conversation import Message
 from app.chat.errors import ChatError
 from app.chat.fitting import fit, longest_prompt
 from app.chat.prompt import PromptBuilder, fingerprint_of
-from tests.scripted import (ASSISTANT_END, ASSISTANT_START, BOS, NAMES, USER_END, USER_START, ByteTokenizer, PlainByteTokenizer, ids_of)
+from tests.scripted import (
+    ASSISTANT_END,
+    ASSISTANT_START,
+    BOS,
+    NAMES,
+    USER_END,
+    USER_START,
+    ByteTokenizer,
+    PlainByteTokenizer,
+    ids_of,
+)
 
 TOKENIZER = ByteTokenizer()
 BUILDER = PromptBuilder(TOKENIZER)
@@ -45,14 +55,27 @@ def test_a_prompt_of_stored_ids_is_what_the_tokenizer_renders():
 
 def test_the_words_that_a_turn_adds_begin_where_the_last_reply_ended():
     messages = chat("one", "two", "three")
-    assert BUILDER.build(messages, None).ids_by_message[messages[2].id] == [USER_START, *b"three", USER_END, ASSISTANT_START]
+    assert BUILDER.build(messages, None).ids_by_message[messages[2].id] == [
+        USER_START,
+        *b"three",
+        USER_END,
+        ASSISTANT_START,
+    ]
 
 
 @pytest.mark.parametrize("cut", [[], [*b"tw"]], ids=["nothing written", "cut"])
 def test_the_end_that_a_cut_reply_lacks_is_put_before_the_next_question(cut):
     messages = chat("one", "two", "three", ids_of_replies={1: cut})
     assert messages[2].ids == [ASSISTANT_END, USER_START, *b"three", USER_END, ASSISTANT_START]
-    assert BUILDER.build(messages, None).ids == [BOS, USER_START, *b"one", USER_END, ASSISTANT_START, *cut, *messages[2].ids]
+    assert BUILDER.build(messages, None).ids == [
+        BOS,
+        USER_START,
+        *b"one",
+        USER_END,
+        ASSISTANT_START,
+        *cut,
+        *messages[2].ids,
+    ]
 
 
 def test_what_the_model_wrote_stays_as_it_was_written():
@@ -85,7 +108,9 @@ def test_tool_calls_are_encoded_with_their_marks():
         {"type": "text", "text": "."}])
     messages = [Message("c", 0, "user", text="hi"), reply, Message("c", 2, "user", text="so")]
     assert BUILDER.build(messages, None).ids_by_message[reply.id] == ids_of(
-        "It is <|python_start|>2*3<|python_end|><|output_start|>6<|output_end|><|python_start|>x<|python_end|>.<|assistant_end|>")
+        "It is <|python_start|>2*3<|python_end|><|output_start|>6<|output_end|>"
+        "<|python_start|>x<|python_end|>.<|assistant_end|>"
+    )
 
 
 def test_a_family_without_a_tool_gets_tool_calls_left_out():
@@ -95,7 +120,10 @@ def test_a_family_without_a_tool_gets_tool_calls_left_out():
                 raise ValueError("this family has no tool")
             return super().render_conversation(conversation)
 
-    segments = [{"type": "text", "text": "It is 6"}, {"type": "tool_call", "state": "done", "expression": "2*3", "result": "6"}]
+    segments = [
+        {"type": "text", "text": "It is 6"},
+        {"type": "tool_call", "state": "done", "expression": "2*3", "result": "6"},
+    ]
     messages = [Message("c", 0, "user", text="hi"), Message("c", 1, "assistant", text="It is 6", segments=segments),
                 Message("c", 2, "user", text="so")]
     assert PromptBuilder(NoTool()).build(messages, None).ids == rendered(messages)
@@ -108,7 +136,11 @@ def test_a_tokenizer_that_lays_out_the_past_in_another_way_is_asked_for_all_of_i
             return ids + [0] * (len(conversation["messages"]) % 2 == 0), mask
 
     tokenizer = Trimming()
-    messages = [Message("c", 0, "user", text="hi"), Message("c", 1, "assistant", text="yes"), Message("c", 2, "user", text="so")]
+    messages = [
+        Message("c", 0, "user", text="hi"),
+        Message("c", 1, "assistant", text="yes"),
+        Message("c", 2, "user", text="so"),
+    ]
     assert PromptBuilder(tokenizer).build(messages, None).ids == rendered(messages)
 
 

@@ -21,8 +21,17 @@ def store(tmp_path):
 
 def test_what_was_written_is_read_again_after_a_restart(store):
     conversation = Conversation(owner="me", title="a <title> \0 字")
-    message = Message(conversation.id, 0, "assistant", text="hi", segments=[{"type": "text", "text": "hi"}], ids=[1, 2], masks=[1, 0],
-                      stats={"seed": 2**63 - 1}, left_out=True)
+    message = Message(
+        conversation.id,
+        0,
+        "assistant",
+        text="hi",
+        segments=[{"type": "text", "text": "hi"}],
+        ids=[1, 2],
+        masks=[1, 0],
+        stats={"seed": 2**63 - 1},
+        left_out=True,
+    )
     store.add_conversation(conversation)
     store.add_message(message)
     store.add_event(MemoryEvent(conversation.id, "evicted", "A sentence.", {"tokens": 3}))
@@ -110,7 +119,9 @@ def test_an_old_database_is_brought_to_the_newest_version(tmp_path, monkeypatch)
 
 def test_a_migration_that_fails_changes_nothing(tmp_path, monkeypatch):
     Store(tmp_path).close()
-    monkeypatch.setattr(schema, "STEPS", [*schema.STEPS, "ALTER TABLE conversations ADD COLUMN colour TEXT; SELECT nonsense;"])
+    monkeypatch.setattr(
+        schema, "STEPS", [*schema.STEPS, "ALTER TABLE conversations ADD COLUMN colour TEXT; SELECT nonsense;"]
+    )
     with pytest.raises(StoreError):
         Store(tmp_path)
     connection = sqlite3.connect(tmp_path / FILE_NAME)

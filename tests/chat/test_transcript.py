@@ -26,7 +26,9 @@ def events_of(model, tokenizer=None, **request):
     worker.start()
     worker.wait_ready(30)
     events = queue.Queue()
-    prompt = tokenizer.render_for_completion({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": ""}]})
+    prompt = tokenizer.render_for_completion(
+        {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": ""}]}
+    )
     worker.submit(Request("r", "c", tuple(prompt), temperature=0, **request), events.put)
     result = []
     while not result or not isinstance(result[-1], Finished):

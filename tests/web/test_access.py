@@ -33,7 +33,12 @@ def test_the_socket_opens_for_the_own_origin_alone(server, origin, is_let_in):
 
 
 def test_a_browser_names_the_port_and_then_it_counts(browser):
-    handshake = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
+    handshake = {
+        "Upgrade": "websocket",
+        "Connection": "Upgrade",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+    }
     assert browser.get("/ws", headers={**handshake, "Origin": "http://127.0.0.1"}).status == 403
     assert browser.get("/ws", headers={**handshake, "Origin": f"http://localhost:{browser.server.port}"}).status == 403
 
@@ -41,7 +46,9 @@ def test_a_browser_names_the_port_and_then_it_counts(browser):
 def test_nothing_is_changed_for_a_page_of_another_site(browser):
     for path in ("/api/forget", "/api/count"):
         assert browser.request("POST", path, {"text": "x"}, {"Origin": "http://evil.example"}).status == 403
-    assert browser.request("POST", "/api/count", {"text": "x"}, {"Origin": f"http://{browser.server.host}"}).status == 200
+    assert (
+        browser.request("POST", "/api/count", {"text": "x"}, {"Origin": f"http://{browser.server.host}"}).status == 200
+    )
 
 
 @pytest.mark.parametrize("path", ["/", "/c/nothing", "/api/cache", "/healthz", "/static/css/base.css", "/nothing"])
@@ -71,15 +78,24 @@ def test_pages_have_no_inline_script_or_style(server, browser):
 
 def test_hostile_text_is_harmless_wherever_it_stands(serve):
     """T06, T07: as an answer, a question, a title, a tool's expression, the model's name, a URL."""
-    server = serve(ScriptedModel(HOSTILE + f"\n\n<|python_start|>'{HOSTILE}'.count('x')<|python_end|>\n\n[a](javascript:alert(1)) "
-                                 "![b](https://evil.example/?q=1)", name=HOSTILE))
+    server = serve(
+        ScriptedModel(
+            HOSTILE + f"\n\n<|python_start|>'{HOSTILE}'.count('x')<|python_end|>\n\n[a](javascript:alert(1)) "
+            "![b](https://evil.example/?q=1)",
+            name=HOSTILE,
+        )
+    )
     browser = Browser(server)
     socket = browser.socket()
     socket.ask(HOSTILE)
     socket.say("rename", conversation=socket.conversation, title=HOSTILE)
     socket.until("conversation")
-    for html in (browser.get(f"/c/{socket.conversation}").text, browser.get(f"/?{HOSTILE.replace(' ', '%20')}").text,
-                 browser.get(f"/c/{HOSTILE.replace(' ', '%20')}").text, "".join(part["html"] for part in socket.of("block"))):
+    for html in (
+        browser.get(f"/c/{socket.conversation}").text,
+        browser.get(f"/?{HOSTILE.replace(' ', '%20')}").text,
+        browser.get(f"/c/{HOSTILE.replace(' ', '%20')}").text,
+        "".join(part["html"] for part in socket.of("block")),
+    ):
         assert "<img src=x" not in html and "<script>" not in html and "<svg onload" not in html
         assert "javascript:" not in re.sub(r">[^<]*<", "><", html) and 'src="https://evil' not in html
 
@@ -152,7 +168,10 @@ def test_a_prefix_that_the_proxy_names_holds_without_the_option(server):
     page = Browser(server, visits=False).get("/", headers={"X-Forwarded-Prefix": "/deep/chat"})
     assert "Path=/deep/chat/" in page.headers["Set-Cookie"] and 'href="/deep/chat/static/' in page.text
     for bad in ("//evil.example", "/a b", "javascript:alert(1)", '/"><script>'):
-        assert "Path=/;" in Browser(server, visits=False).get("/", headers={"X-Forwarded-Prefix": bad}).headers["Set-Cookie"]
+        assert (
+            "Path=/;"
+            in Browser(server, visits=False).get("/", headers={"X-Forwarded-Prefix": bad}).headers["Set-Cookie"]
+        )
 
 
 # --- health and errors
@@ -212,7 +231,9 @@ def test_what_is_not_there_is_said_in_a_sentence(browser):
     assert page.status == 404 and "no such page" in page.text
     answer = browser.get("/api/cache?conversation=nothing")
     assert (answer.status, answer.json["code"]) == (404, "not_found")
-    assert browser.request("POST", "/api/count", b"{", {"Content-Type": "application/json"}).json["code"] == "bad_message"
+    assert (
+        browser.request("POST", "/api/count", b"{", {"Content-Type": "application/json"}).json["code"] == "bad_message"
+    )
     assert browser.request("POST", "/").status == 405
     assert browser.request("POST", "/api/count", {"text": "x" * 9 * 2**20}).status == 413
 

@@ -128,7 +128,9 @@ def test_a_repeated_request_is_answered_and_not_done_twice(chat):
     request = chat.of("message")[-2]["request"]
     chat.send("third", chat.conversation, request=request)
     told = [chat.next(), chat.next()]
-    assert [(event["type"], event["repeat"], event["id"]) for event in told] == [("message", True, id) for id in messages(chat)[-4:-2]]
+    assert [(event["type"], event["repeat"], event["id"]) for event in told] == [
+        ("message", True, id) for id in messages(chat)[-4:-2]
+    ]
     assert len(page_texts(chat)) == 6
 
 
@@ -139,7 +141,10 @@ def test_a_request_repeated_on_a_new_connection_finds_its_chat(chat):
     again.send("first", request=request)
     assert again.until("conversation")["id"] == chat.conversation
     assert again.until("message", role="user")["request"] == request
-    assert len(chat.server.replies.store.conversations(chat.server.replies.store.conversation(chat.conversation).owner)) == 1
+    assert (
+        len(chat.server.replies.store.conversations(chat.server.replies.store.conversation(chat.conversation).owner))
+        == 1
+    )
 
 
 def test_what_another_window_has_not_seen_is_refused_as_stale(chat):
@@ -225,7 +230,10 @@ def test_another_system_prompt_reads_everything_again_and_says_so(serve):
     done = socket.ask("more", socket.conversation, settings={"system": "Be brief."})
     assert done["stats"]["reused_tokens"] == 2  # bos and user_start
     assert [event["code"] for event in socket.of("event")] == ["system_changed"]
-    assert server.model.replies and socket.ask("yet more", socket.conversation, settings={"system": "Be brief."})["stats"]["reused_tokens"] > 20
+    assert (
+        server.model.replies
+        and socket.ask("yet more", socket.conversation, settings={"system": "Be brief."})["stats"]["reused_tokens"] > 20
+    )
 
 
 def test_with_another_model_the_text_is_encoded_again_and_that_is_said(serve):

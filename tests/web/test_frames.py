@@ -33,7 +33,10 @@ def test_a_setting_within_its_range_is_taken(socket, setting, value):
     assert socket.ask("hi", settings={setting: value})["reason"] in ("stop", "length")
 
 
-@pytest.mark.parametrize("setting, value", [(case["setting"], value) for case in CASES for value in case["bad"]] + [("temperature", float("nan"))])
+@pytest.mark.parametrize(
+    "setting, value",
+    [(case["setting"], value) for case in CASES for value in case["bad"]] + [("temperature", float("nan"))],
+)
 def test_a_setting_outside_its_range_is_refused_with_the_range(socket, setting, value):
     request = socket.send("hi", settings={setting: value})
     error = socket.next()
@@ -46,18 +49,37 @@ def test_a_setting_that_there_is_not_is_refused_by_name(socket):
     assert "'temprature'" in socket.until("error")["text"]
 
 
-@pytest.mark.parametrize("frame, code", [
-    ("", "bad_json"), ("{", "bad_json"), ("[]", "bad_json"), ("null", "bad_json"), ('"send"', "bad_json"), ("[" * 100_000, "bad_json"),
-    (b"\x00\x01", "bad_json"), ("{}", "bad_message"), ('{"type": 5}', "bad_message"), ('{"type": "dance"}', "bad_message"),
-    ('{"type": ["send"]}', "bad_message"), ('{"type": "open"}', "bad_message"), ('{"type": "send"}', "bad_message"),
-    ('{"type": "send", "text": 5}', "bad_message"), ('{"type": "send", "text": "a", "conversation": 5}', "bad_message"),
-    ('{"type": "send", "text": "a", "conversation": ""}', "bad_message"), ('{"type": "send", "text": "a", "request": {}}', "bad_message"),
-    ('{"type": "send", "text": "a", "settings": [1]}', "bad_message"), ('{"type": "send", "text": " \\n "}', "empty"),
-    ('{"type": "open", "conversation": "x", "after": -1}', "bad_message"), ('{"type": "open", "conversation": "x", "after": 1.5}', "bad_message"),
-    ('{"type": "open", "conversation": "x", "after": 1}', "not_found"), ('{"type": "stop", "conversation": "x", "message": "y"}', "not_found"),
-    ('{"type": "delete", "conversation": "x\' OR 1=1 --"}', "not_found"), ('{"type": "rename", "conversation": "x", "title": 5}', "bad_message"),
-    ('{"type": "race"}', "bad_message"),
-])
+@pytest.mark.parametrize(
+    "frame, code",
+    [
+        ("", "bad_json"),
+        ("{", "bad_json"),
+        ("[]", "bad_json"),
+        ("null", "bad_json"),
+        ('"send"', "bad_json"),
+        ("[" * 100_000, "bad_json"),
+        (b"\x00\x01", "bad_json"),
+        ("{}", "bad_message"),
+        ('{"type": 5}', "bad_message"),
+        ('{"type": "dance"}', "bad_message"),
+        ('{"type": ["send"]}', "bad_message"),
+        ('{"type": "open"}', "bad_message"),
+        ('{"type": "send"}', "bad_message"),
+        ('{"type": "send", "text": 5}', "bad_message"),
+        ('{"type": "send", "text": "a", "conversation": 5}', "bad_message"),
+        ('{"type": "send", "text": "a", "conversation": ""}', "bad_message"),
+        ('{"type": "send", "text": "a", "request": {}}', "bad_message"),
+        ('{"type": "send", "text": "a", "settings": [1]}', "bad_message"),
+        ('{"type": "send", "text": " \\n "}', "empty"),
+        ('{"type": "open", "conversation": "x", "after": -1}', "bad_message"),
+        ('{"type": "open", "conversation": "x", "after": 1.5}', "bad_message"),
+        ('{"type": "open", "conversation": "x", "after": 1}', "not_found"),
+        ('{"type": "stop", "conversation": "x", "message": "y"}', "not_found"),
+        ('{"type": "delete", "conversation": "x\' OR 1=1 --"}', "not_found"),
+        ('{"type": "rename", "conversation": "x", "title": 5}', "bad_message"),
+        ('{"type": "race"}', "bad_message"),
+    ],
+)
 def test_what_cannot_be_understood_is_answered_with_a_sentence(socket, frame, code):
     socket.client.send(frame)
     error = socket.next()

@@ -21,8 +21,13 @@ def test_memory_is_tokens_times_bytes_per_token_at_every_moment(server, browser)
         assert cache["pool"]["bytes_reserved"] == 8 * 2048 * BYTES_PER_TOKEN >= cache["pool"]["bytes_used"]
         assert cache["process"]["resident_bytes"] > 2**20
     # the last token of the reply is not in it until the next turn reads it
-    assert socket.of("cache")[-1]["cache"]["conversation"]["tokens"] == sum(map(len, ("hi", "Hello.", "and more", "Hello."))) + 9 - 1
-    assert browser.cache(socket.conversation) == socket.of("cache")[-1]["cache"] | {"process": browser.cache()["process"]}
+    assert (
+        socket.of("cache")[-1]["cache"]["conversation"]["tokens"]
+        == sum(map(len, ("hi", "Hello.", "and more", "Hello."))) + 9 - 1
+    )
+    assert browser.cache(socket.conversation) == socket.of("cache")[-1]["cache"] | {
+        "process": browser.cache()["process"]
+    }
 
 
 def test_the_last_reply_counts_what_the_reference_way_would_compute(server, browser):

@@ -206,7 +206,11 @@ def test_after_a_restart_in_mid_reply_what_was_written_is_there_marked_interrupt
     server.restart()
     html = browser.get(f"/c/{socket.conversation}").text
     stored = server.replies.store.message(reply)
-    assert (stored.reason, stored.text, stored.ids) == ("interrupted", "Some words, 2+2 = ", list(b"Some words, 2+2 = "))
+    assert (stored.reason, stored.text, stored.ids) == (
+        "interrupted",
+        "Some words, 2+2 = ",
+        list(b"Some words, 2+2 = "),
+    )
     assert 'data-state="interrupted"' in html and 'data-state="unfinished"' in html
     again = browser.socket()
     assert again.ask("more", socket.conversation)["reason"] == "stop"
@@ -221,7 +225,10 @@ def test_a_process_that_was_killed_leaves_what_was_stored_marked_interrupted(ser
     socket.send("hi")
     reply = socket.until("message", role="assistant")["id"]
     wait_until(lambda: server.replies.store.message(reply).text == "Some words ")  # stored as it is written
-    copy = server.replies.store.path.read_bytes(), server.replies.store.path.with_name(server.replies.store.path.name + "-wal").read_bytes()
+    copy = (
+        server.replies.store.path.read_bytes(),
+        server.replies.store.path.with_name(server.replies.store.path.name + "-wal").read_bytes(),
+    )
     seq_seen = socket.heard[-1]["seq"]
     server.stop()  # and now as if it had not been stopped, but killed at that moment
     path = server.replies.store.path

@@ -24,6 +24,7 @@ class LiveReply:
         self.counts = Counts()
         self.cached_tokens: int | None = None  # None: not told yet
         self.abandoned = False                 # nobody listened, so it was cancelled
+        self.began_s = time.monotonic()
         self.dirty = False                     # more was written than was stored
         self.finished: Finished | None = None
         self._tokenizer = tokenizer

@@ -172,7 +172,8 @@ class Publisher:
 
     def _stop_if_abandoned(self, reply: LiveReply, now: float) -> None:
         channel = reply.channel
-        if not channel.listeners and not reply.abandoned and now - channel.left_alone_since_s > ABANDONED_AFTER_S:
+        alone_s = now - max(channel.left_alone_since_s, reply.began_s)
+        if not channel.listeners and not reply.abandoned and alone_s > ABANDONED_AFTER_S:
             reply.abandoned = True
             self._worker.cancel(reply.request.reply)
 

@@ -1,9 +1,12 @@
-"""After a restart: replies that were being written are marked, with what was written of them."""
+"""After a restart: replies that were being written are marked, with what was written of them, and chats
+that nobody can ever open again are deleted."""
 
 from __future__ import annotations
 
 from app.chat.store import Store
 from app.engine.messages import Reason, ToolState
+
+SOCKET_OWNER = "socket:"  # how the owner's name begins where there is no cookie, but only a socket
 
 
 def mark_interrupted(store: Store) -> int:
@@ -19,3 +22,9 @@ def mark_interrupted(store: Store) -> int:
             # a page that was up to date is so no longer
             store.update_conversation(conversation.id, seq=conversation.seq + 1)
     return len(replies)
+
+
+def delete_chats_of_sockets(store: Store) -> None:
+    """Those begun by a program without a cookie: they live as long as its socket, and no socket is left."""
+    for conversation in store.conversations_of_owners_like(SOCKET_OWNER + "%"):
+        store.delete_conversation(conversation.id)

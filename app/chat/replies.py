@@ -17,7 +17,7 @@ from app.chat.hub import Channel, Hub, to_json
 from app.chat.memory_events import MemoryTeller
 from app.chat.prompt import PromptBuilder
 from app.chat.publisher import ENGINE_IS_GONE, Publisher
-from app.chat.recovery import mark_interrupted
+from app.chat.recovery import delete_chats_of_sockets, mark_interrupted
 from app.chat.reply_settings import ReplySettings
 from app.chat.store import Store
 from app.chat.texts import check_text, clean, title_of
@@ -41,6 +41,7 @@ class Replies:
         self._new_lock = threading.Lock()  # held while a conversation begins: one request begins one
         worker.on_event = self.publisher.sink
         mark_interrupted(store)
+        delete_chats_of_sockets(store)
         self.publisher.start()
 
     def close(self) -> None:

@@ -76,6 +76,9 @@ class Store:
         query = "SELECT * FROM conversations WHERE owner = ? ORDER BY changed_s DESC, rowid DESC"
         return list(self._read(Conversation, query, owner))
 
+    def conversations_of_owners_like(self, pattern: str) -> list[Conversation]:
+        return list(self._read(Conversation, "SELECT * FROM conversations WHERE owner LIKE ?", pattern))
+
     def add_conversation(self, conversation: Conversation) -> None:
         self._insert("conversations", conversation)
 

@@ -19,6 +19,7 @@ from wsproto.events import Ping
 from app.chat.chats import Caller
 from app.chat.errors import ChatError
 from app.chat.hub import Outbox, to_json
+from app.chat.recovery import SOCKET_OWNER
 from app.web.frames import read_frame, request_of
 from app.web.sessions import known_owner
 from app.web.steady_socket import LINGER_S, make_steady
@@ -46,12 +47,12 @@ def listen(ws) -> None:
     replies = current_app.extensions["glasschat"].replies
     owner = known_owner()
     # A program that is no browser may have no cookie: its chats live as long as its socket.
-    listener = Listener(ws, replies, owner or secrets.token_urlsafe(16), url_for("pages.index"))
+    listener = Listener(ws, replies, owner or SOCKET_OWNER + secrets.token_urlsafe(16), url_for("pages.index"))
     try:
         listener.run()
     finally:
         listener.end()
-        if owner is None:
+        if owner is None and not listener.caller.outbox.closed:  # closed: the server ends, and there is no store
             replies.chats.forget_everything(listener.caller.owner)
 
 

@@ -145,6 +145,15 @@ def test_without_a_cookie_a_chat_lives_as_long_as_its_socket(server):
     wait_until(lambda: store.conversation(socket.conversation) is None)
 
 
+def test_a_chat_without_a_cookie_does_not_outlive_a_restart(server, browser):
+    kept, socket = browser.socket(), Socket(server)
+    kept.ask("hi")
+    socket.ask("hi")
+    server.restart()
+    assert server.replies.store.conversation(socket.conversation) is None
+    assert server.replies.store.conversation(kept.conversation)
+
+
 # --- the prefix
 
 @pytest.mark.parametrize("cuts", [True, False], ids=["the proxy cuts it off", "the proxy leaves it on"])

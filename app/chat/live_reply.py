@@ -6,6 +6,8 @@ channel. It must never write to the database or to a socket.
 
 from __future__ import annotations
 
+import time
+
 from app.chat.conversation import Message
 from app.chat.detokenizer import token_text
 from app.chat.hub import Channel

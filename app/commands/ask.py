@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from app.commands import FAILED, CommandError, say
-from app.commands.loading import load
+from app.commands.loading import check_model_path, load, quiet_about_sentences
 from app.settings import Settings, add_options
 
 NAME = "ask"  # of the one conversation and the one reply there are
@@ -38,8 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     text = _question(args.text)
     settings = Settings.from_args(args)
-    model, tokenizer = load(settings)
-    asking = Asking(model, tokenizer, settings, use_cache=not args.no_cache)
+    check_model_path(settings)
+    quiet_about_sentences()
+    asking = Asking(settings, use_cache=not args.no_cache)
     try:
         return asking.as_json(text) if args.json else asking.in_the_terminal(text)
     finally:
@@ -58,20 +59,29 @@ def _question(words: list[str]) -> str:
 class Asking:
     """One question to a worker of its own."""
 
-    def __init__(self, model, tokenizer, settings: Settings, use_cache: bool):
+    def __init__(self, settings: Settings, use_cache: bool):
         from app.engine import EngineWorker
 
-        self.model, self.tokenizer, self.settings, self.use_cache = model, tokenizer, settings, use_cache
-        self.worker = EngineWorker(lambda: (model, tokenizer), rows=1, context=settings.context, warm_up=False)
+        self.settings, self.use_cache = settings, use_cache
+        self.worker = EngineWorker(self._load, rows=1, context=settings.context, warm_up=False)
+        self.problem: Exception | None = None  # why the model could not be loaded
         self.request = self.finished = None
         self.stopped = False  # by the person, with Ctrl-C
+
+    def _load(self):
+        try:
+            return load(self.settings)
+        except Exception as error:
+            self.problem = error
+            raise
 
     def in_the_terminal(self, text: str) -> int:
         from app.chat.transcript import Transcript
         from app.engine.messages import ToolCall, ToolState
 
-        transcript = Transcript(self.tokenizer)
+        transcript = None
         for event in self._events(text):
+            transcript = transcript or Transcript(self.worker.tokenizer)
             shown = visible(transcript.take(event))
             if isinstance(event, ToolCall) and event.state is not ToolState.WRITING:
                 shown += tool_line(event)
@@ -88,8 +98,9 @@ class Asking:
         from app.chat.numbers import cache_numbers, last_reply_numbers, reply_stats
         from app.chat.transcript import Transcript
 
-        transcript = Transcript(self.tokenizer)
-        for event in self._events(text):
+        events = list(self._events(text))
+        transcript = Transcript(self.worker.tokenizer)
+        for event in events:
             transcript.take(event)
         self.worker.stop()  # so that the snapshot is of the end
         finished = self.finished
@@ -105,11 +116,11 @@ class Asking:
         from app.engine.messages import Finished
 
         events: queue.SimpleQueue = queue.SimpleQueue()
-        self.request = self._request(text)
         self.worker.start()
-        snapshot = self.worker.wait_ready()
-        if snapshot.state == "failed":
-            raise CommandError(snapshot.failure, FAILED)
+        self.worker.wait_ready()
+        if self.problem is not None:
+            raise self.problem
+        self.request = self._request(text)
         try:
             self.worker.submit(self.request, events.put)
         except (ValueError, RuntimeError) as error:  # does not fit: the sentence says why
@@ -130,12 +141,12 @@ class Asking:
     def _request(self, text: str):
         from app.engine.messages import Request
 
-        settings, recommended = self.settings, getattr(self.model, "recommended", None) or {}
+        settings, recommended = self.settings, getattr(self.worker.model, "recommended", None) or {}
         messages = [{"role": "user", "content": text}, {"role": "assistant", "content": ""}]
         if settings.system is not None:
             messages.insert(0, {"role": "system", "content": settings.system})
         return Request(
-            reply=NAME, conversation=NAME, prompt_ids=tuple(self.tokenizer.render_for_completion({"messages": messages})),
+            reply=NAME, conversation=NAME, prompt_ids=tuple(self.worker.tokenizer.render_for_completion({"messages": messages})),
             temperature=recommended.get("temperature", 1.0) if settings.temperature is None else settings.temperature,
             top_k=recommended.get("top_k") if settings.top_k is None else settings.top_k,
             max_tokens=settings.max_tokens, seed=secrets.randbelow(2**32) if settings.seed is None else settings.seed,

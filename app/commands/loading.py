@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import logging
 from pathlib import Path
 
 from app.commands import CommandError
@@ -12,7 +13,12 @@ RANDOM = "random:nanochat-d12"  # for measuring: nanochat's depth-12 model with 
 
 
 def load(settings: Settings):
-    """-> (model, tokenizer). Sets the number of threads for the calling thread's computing."""
+    """-> (model, tokenizer), for the calling thread to compute with.
+
+    To be called on the thread that computes afterwards, and on no other before: a second thread that has
+    computed leaves helpers of its own behind, and where there are more of them than processors, all of them
+    wait for one another asleep, which costs a quarter of the speed.
+    """
     check_model_path(settings)
     import torch
 
@@ -54,3 +60,12 @@ def check_context(settings: Settings, model) -> None:
     largest = getattr(model, "max_context", None) or model.config.sequence_len
     if settings.asked_context and settings.context > largest:
         raise SettingsError("--context", settings.context, f"at most {largest} with this model")
+
+
+def quiet_about_sentences() -> None:
+    """What a person is told in a sentence is not logged as a fault of the engine thread's, with a traceback."""
+    from app.models.errors import ModelError
+
+    told = (CommandError, ModelError, SettingsError)
+    logging.getLogger("app.engine.worker").addFilter(
+        lambda record: not (record.exc_info and isinstance(record.exc_info[1], told)))

@@ -21,7 +21,7 @@ from gunicorn.app.base import BaseApplication
 
 from app.commands import FAILED, WRONG_VALUE, CommandError, gunicorn_settings, say
 from app.commands.fetch import fetch_default_model
-from app.commands.loading import check_model_path
+from app.commands.loading import check_model_path, quiet_about_sentences
 from app.settings import Settings, SettingsError, add_options
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,12 +104,9 @@ class Server(BaseApplication):
     def load(self):
         from app import create_app
         from app.chat.errors import StoreError
-        from app.models.errors import ModelError
 
         logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
-        # What is wrong with a model's files is told in a sentence (see _announce), not in a traceback.
-        logging.getLogger("app.engine.worker").addFilter(
-            lambda record: not (record.exc_info and isinstance(record.exc_info[1], ModelError)))
+        quiet_about_sentences()
         try:
             return create_app(self.settings)
         except StoreError as error:

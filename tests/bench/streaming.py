@@ -38,13 +38,12 @@ def main() -> int:
     args = parser.parse_args()
     settings = Settings.from_args(args)
     with tempfile.TemporaryDirectory() as data, serving(settings, settings.port, data):
-        model, tokenizer = load(settings)
-        worker = EngineWorker(lambda: (model, tokenizer), rows=1)
+        worker = EngineWorker(lambda: load(settings), rows=settings.rows)
         worker.start()
         worker.wait_ready()
         rates = {"engine": [], "socket": []}
         for _ in range(args.rounds + 1):  # the first warms both up
-            rates["engine"].append(from_engine(worker, tokenizer, args.tokens))
+            rates["engine"].append(from_engine(worker, worker.tokenizer, args.tokens))
             rates["socket"].append(through_socket(settings.port, args.tokens))
         worker.stop()
     engine, socket = (median(rates[way][1:]) for way in ("engine", "socket"))

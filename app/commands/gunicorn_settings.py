@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
+
+from app.commands import WRONG_VALUE, say
+from app.settings import Settings, SettingsError
 
 workers = 1
 worker_class = "gthread"
@@ -17,6 +21,15 @@ graceful_timeout = 10  # how long the worker may take to stop, before it is kill
 control_socket_disable = True
 
 WAIT_FOR_REQUESTS_S = 1  # of which this long for requests to be answered: open sockets never are
+
+
+def on_starting(arbiter) -> None:
+    """Refuse a wrong environment variable before anything starts, in one line."""
+    try:
+        Settings.from_env()
+    except SettingsError as error:
+        say(f"glasschat: {error}")
+        sys.exit(WRONG_VALUE)
 
 
 def post_worker_init(worker) -> None:

@@ -96,7 +96,8 @@ class Server(BaseApplication):
 
     def load_config(self) -> None:
         host = f"[{self.settings.host}]" if ":" in self.settings.host else self.settings.host
-        own = {"post_worker_init": self._worker_started, "bind": f"{host}:{self.settings.port}", "loglevel": "warning"}
+        own = {"on_starting": lambda arbiter: None,  # the settings were read already, and not only from the environment
+               "post_worker_init": self._worker_started, "bind": f"{host}:{self.settings.port}", "loglevel": "warning"}
         for name, value in {**vars(gunicorn_settings), **own}.items():
             if name in self.cfg.settings:
                 self.cfg.set(name, value)

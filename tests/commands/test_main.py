@@ -1,5 +1,6 @@
 """The command line as a whole: which command runs, and how mistakes are told."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -112,3 +113,10 @@ def test_the_procfile_serves_as_the_command_does():
         assert f"--{name.replace('_', '-')} {getattr(gunicorn_settings, name)} " in line
     assert f"--config python:{gunicorn_settings.__name__} " in line
     assert "--preload" not in line and "${PORT" in line and "app:create_app()" in line
+
+
+def test_a_wrong_variable_is_told_in_one_line_under_the_procfile_too():
+    command = [sys.executable, "-m", "gunicorn", "--config", f"python:{gunicorn_settings.__name__}", "app:create_app()"]
+    process = subprocess.run(command, cwd=ROOT, env={**os.environ, "CHAT_DTYPE": "int3"}, capture_output=True, text=True, timeout=60)
+    assert process.returncode == 2
+    assert process.stderr.splitlines()[-1] == 'glasschat: CHAT_DTYPE (--dtype) is "int3"; allowed: auto, float32, bfloat16 or float16'

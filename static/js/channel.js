@@ -70,7 +70,8 @@ export function mountChannel({ path, conversation, seq, receive, changed }) {
   /** A chat was renamed or deleted: whoever asked for it has an answer. */
   function settleNaming(conversation) {
     for (const [request, frame] of waiting) {
-      if (frame.conversation === conversation && (frame.type === "rename" || frame.type === "delete")) waiting.delete(request);
+      const isNaming = frame.type === "rename" || frame.type === "delete";
+      if (isNaming && frame.conversation === conversation) waiting.delete(request);
     }
   }
 

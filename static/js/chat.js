@@ -53,7 +53,7 @@ const channel = mountChannel({
 const transcript = mountTranscript(element("messages"), element("welcome"), scroll, {
   regenerate: (message, followers) => again(message, followers, settings.current),
   repeat: (message, followers) => again(message, followers, repeating(message.settings)),
-  continue: (message) => !isBusy() && channel.ask({ type: "continue", message: message.id, settings: settings.current }),
+  continue: goOn,
   edit: (message, text) => send(text, { type: "edit", message: message.id }),
 });
 
@@ -167,6 +167,11 @@ async function again(message, followers, wanted) {
   notice.hide();
   channel.ask({ type: "regenerate", message: message.id, settings: wanted });
   composer.focus();
+}
+
+function goOn(message) {
+  if (isBusy()) return notice.show(say("notice.busy"));
+  channel.ask({ type: "continue", message: message.id, settings: settings.current });
 }
 
 /** The settings that make the same answer once more. */

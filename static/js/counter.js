@@ -32,7 +32,8 @@ export function mountCounter({ root, place, conversation, isWarm, counted }) {
     const { signal } = asking;
     const numbers = await ask(text, signal);
     if (signal.aborted || !numbers) return;
-    setText(place, say(isWarm() && numbers.tokens <= numbers.limit ? "count.warm" : "count", { tokens: count(numbers.tokens) }));
+    const key = isWarm() && numbers.tokens <= numbers.limit ? "count.warm" : "count";
+    setText(place, say(key, { tokens: count(numbers.tokens) }));
     counted(numbers);
   }
 

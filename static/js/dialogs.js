@@ -16,9 +16,16 @@ export function mountDialog(dialog) {
     event.preventDefault();
     dialog.close("yes");
   });
-  for (const button of dialog.querySelectorAll("[data-dismiss]")) button.addEventListener("click", () => dialog.close());
+  closeByButtons(dialog);
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); }); // on the backdrop
   return dialog;
+}
+
+/** Lets the dialog's own buttons leave it. */
+export function closeByButtons(dialog) {
+  for (const button of dialog.querySelectorAll("[data-dismiss]")) {
+    button.addEventListener("click", () => dialog.close());
+  }
 }
 
 /** `confirm(text, yes)`: a sentence, and the word on the button that does it. */

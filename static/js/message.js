@@ -41,7 +41,8 @@ export function mountMessage(element) {
       old.replaceWith(part);
       return;
     }
-    const later = [...body.querySelectorAll(":scope > [data-index]")].find((other) => Number(other.dataset.index) > index);
+    const parts = [...body.querySelectorAll(":scope > [data-index]")];
+    const later = parts.find((other) => Number(other.dataset.index) > index);
     body.insertBefore(part, later ?? slot(body, "tail"));
   }
 
@@ -111,7 +112,8 @@ export function mountMessage(element) {
     /** As plain text, for the clipboard. */
     text() {
       if (!tail) return slot(element, "text").textContent;
-      return [...body.querySelectorAll(":scope > [data-index], :scope > .tail")].map(plain).filter(Boolean).join("\n\n");
+      const parts = [...body.querySelectorAll(":scope > [data-index], :scope > .tail")];
+      return parts.map(plain).filter(Boolean).join("\n\n");
     },
 
     /** The settings it was made with, as far as the server said them. */

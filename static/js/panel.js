@@ -34,7 +34,9 @@ export function mountPanel(element, line, usesCache) {
     number("bytes_used", here.bytes_used ?? 0, bytes(here.bytes_used));
     fill(element, "bytes_reserved", bytes(limit * (model.bytes_per_token ?? 0)));
     fill(element, "of", say("panel.of", { tokens: count(tokens), limit: count(limit) }));
-    for (const origin of ["reused", "read", "written", "forced"]) number(origin, reply[origin] ?? 0, count(reply[origin]));
+    for (const origin of ["reused", "read", "written", "forced"]) {
+      number(origin, reply[origin] ?? 0, count(reply[origin]));
+    }
     const made = (reply.written ?? 0) + (reply.forced ?? 0);
     // the last token made is in no cache yet: it has not been computed with
     fill(element, "computed", count(Math.max(0, (reply.read ?? 0) + made - (made ? 1 : 0))));

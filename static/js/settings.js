@@ -1,6 +1,7 @@
 // How the next answers are made: kept in this browser, sent with every question. What is empty is not sent,
 // so that the model's own recommendation holds.
 
+import { closeByButtons } from "./dialogs.js";
 import { kept, tab } from "./storage.js";
 
 const NUMBERS = ["temperature", "top_k", "max_tokens", "seed"];
@@ -11,7 +12,7 @@ export function mountSettings({ button, dialog, cacheSwitch, cacheNote, onCacheS
   let saved = clean(kept.get("settings"));
 
   mountCacheSwitch();
-  for (const closer of dialog.querySelectorAll("[data-dismiss]")) closer.addEventListener("click", () => dialog.close());
+  closeByButtons(dialog);
   button.addEventListener("click", () => {
     error.textContent = "";
     for (const name of [...NUMBERS, "system"]) form.elements[name].value = saved[name] ?? "";
@@ -49,7 +50,9 @@ export function mountSettings({ button, dialog, cacheSwitch, cacheNote, onCacheS
   return {
     /** The model's own values, once it is known. */
     takeDefaults(page) {
-      for (const input of form.querySelectorAll("[placeholder]")) input.placeholder = page.getElementById(input.id)?.placeholder ?? input.placeholder;
+      for (const input of form.querySelectorAll("[placeholder]")) {
+        input.placeholder = page.getElementById(input.id)?.placeholder ?? input.placeholder;
+      }
     },
     /** For a `send`: only what differs from the model's own. */
     get current() { return { ...saved, use_cache: cacheSwitch.checked }; },
@@ -59,8 +62,8 @@ export function mountSettings({ button, dialog, cacheSwitch, cacheNote, onCacheS
 function clean(values) {
   const result = {};
   for (const name of NUMBERS) {
-    const value = values?.[name];
-    if (value !== undefined && value !== null && value !== "" && Number.isFinite(Number(value))) result[name] = Number(value);
+    const value = values?.[name] ?? "";
+    if (value !== "" && Number.isFinite(Number(value))) result[name] = Number(value);
   }
   if (typeof values?.system === "string" && values.system.trim()) result.system = values.system;
   return result;

@@ -62,7 +62,7 @@ export function mountSidebar({ element, chatDialog, confirm, root, current, rena
   async function refresh() {
     const fresh = (await freshPage(root))?.getElementById("chats");
     if (!fresh) return; // no connection: the list stays as it is
-    const focused = chats().contains(document.activeElement) ? document.activeElement.closest(".chat-item")?.dataset.id : null;
+    const focused = chats().querySelector(".chat-item:focus-within")?.dataset.id;
     const top = chats().scrollTop;
     chats().replaceChildren(...fresh.childNodes);
     mark();
@@ -80,7 +80,9 @@ export function mountSidebar({ element, chatDialog, confirm, root, current, rena
     if (await isSaved) {
       const wanted = input.value.trim();
       if (wanted && wanted !== had) rename(id, wanted);
-    } else if (chatDialog.returnValue === "delete" && await confirm(say("ask.delete", { title: had }), "Delete")) remove(id);
+    } else if (chatDialog.returnValue === "delete") {
+      if (await confirm(say("ask.delete", { title: had }), "Delete")) remove(id);
+    }
   }
 
   chatDialog.querySelector("[data-action=delete]").addEventListener("click", () => chatDialog.close("delete"));

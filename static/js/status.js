@@ -18,7 +18,9 @@ export function mountStatus(element, announcer, { state, showWait }) {
 
   function sentence() {
     const { state: name } = current;
-    if (name === "reading" && reading) return say("state.reading", { done: count(reading.done), total: count(reading.total) });
+    if (name === "reading" && reading) {
+      return say("state.reading", { done: count(reading.done), total: count(reading.total) });
+    }
     if (name === "queued" && current.place) return say("state.queued", { place: count(current.place) });
     if (name === "failed" && current.text) return say("state.failed", { text: current.text });
     if (name === "writing" && slow) return say("state.writing_slow");

@@ -56,7 +56,8 @@ export function mountTranscript(list, welcome, scroll, acts) {
   function markEdges(reused) {
     const current = writing();
     for (const message of messages.values()) {
-      if (message !== current && message.role === "assistant") message.element.dataset.edge = reused ? "reused" : "read";
+      if (message === current || message.role !== "assistant") continue;
+      message.element.dataset.edge = reused ? "reused" : "read";
     }
   }
 

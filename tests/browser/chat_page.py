@@ -6,6 +6,14 @@ import json
 
 from playwright.sync_api import Locator, Page, expect
 
+ANOTHER = """old => {
+    const answer = document.querySelector("[data-role=assistant]");
+    return answer !== null && answer.dataset.id !== old;
+}"""
+NUMBERS = """async () => {
+    const id = location.pathname.split("/").pop();
+    return (await fetch(`${document.body.dataset.root}api/cache?conversation=${id}`)).json();
+}"""
 ENDED = "[data-testid=message][data-role=assistant]:last-child:not([data-state=writing])"
 
 
@@ -33,7 +41,7 @@ class ChatPage:
 
     def wait_for_another_answer(self, old: str) -> str:
         """The answer that takes the place of the one with the id `old`, when it is finished."""
-        self.page.wait_for_function("old => ![null, undefined, old].includes(document.querySelector('[data-role=assistant]')?.dataset.id)", arg=old)
+        self.page.wait_for_function(ANOTHER, arg=old)
         return self.wait_for_end()
 
     def wait_for_end(self) -> str:
@@ -78,6 +86,10 @@ class ChatPage:
     def number(self, hook: str) -> int:
         """The number behind a hook of the panel."""
         return int(self.page.get_by_test_id(hook).get_attribute("data-value"))
+
+    def numbers(self) -> dict:
+        """What the server says of this chat: the `cache` object."""
+        return self.page.evaluate(NUMBERS)
 
     def frames(self, *types: str) -> list[dict]:
         """Frames that this page sends and receives from now on, of these types; the list grows."""

@@ -21,8 +21,8 @@ from tests.browser.chat_page import ChatPage
 from tests.find_browser import browser_path
 from tests.scripted import ByteTokenizer, ScriptedModel
 
-CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-                  "--disable-component-update", "--disable-sync"]
+CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+                  "--disable-background-networking", "--disable-component-update", "--disable-sync"]
 DESKTOP = {"width": 1280, "height": 800}
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
 PATIENCE_MS = 60_000  # a busy machine is slow, not wrong
@@ -125,7 +125,8 @@ def _watch(page: Page, own_url: str, problems: list[str]) -> None:
 
     def check_console(message) -> None:
         # a page that was asked for and is not there, or a server that a test has stopped, are no faults of the page
-        if message.type == "error" and not message.text.startswith(("Failed to load resource", "WebSocket connection to")):
+        is_about_the_line = message.text.startswith(("Failed to load resource", "WebSocket connection to"))
+        if message.type == "error" and not is_about_the_line:
             problems.append(f"the console says: {message.text}")
 
     page.on("request", check_request)

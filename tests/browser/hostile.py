@@ -18,8 +18,9 @@ PAYLOADS = [
 
 # Elements and attributes that none of them may bring into the page.
 FORBIDDEN = ", ".join([
-    "main [onerror]", "main [onload]", "main [onmouseover]", "main script", "main iframe", "main style", "main img", "main svg[onload]",
-    "main a[href^='javascript:' i]", "main a[href^='data:' i]", "nav [onerror]", "nav script", "nav iframe", "aside [onerror]", "aside script",
+    "main [onerror]", "main [onload]", "main [onmouseover]", "main script", "main iframe", "main style", "main img",
+    "main a[href^='javascript:' i]", "main a[href^='data:' i]", "nav [onerror]", "nav script", "nav iframe",
+    "aside [onerror]", "aside script",
 ])
 
 

@@ -8,8 +8,9 @@ from tests.browser.conftest import PHONE
 from tests.scripted import ScriptedModel
 
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
-SAID = ("A list:\n\n1. one\n2. two\n\n```python\ndef f(x):\n    return x * 'a' + 1  # a comment\n```\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n"
-        "> quoted\n\n[A link](https://example.org) and `code`. <|python_start|>12*3<|python_end|> <|python_start|>1/0<|python_end|> done.")
+SAID = ("A list:\n\n1. one\n2. two\n\n```python\ndef f(x):\n    return x * 'a' + 1  # a comment\n```\n\n"
+        "| a | b |\n|---|--:|\n| 1 | 2 |\n\n> quoted\n\n[A link](https://example.org) and `code`. "
+        "<|python_start|>12*3<|python_end|> <|python_start|>1/0<|python_end|> done.")
 
 
 def assert_accessible(chat) -> None:
@@ -69,8 +70,8 @@ def test_everything_is_reached_by_keyboard_with_visible_focus(serve, visit):
             return [e.dataset.testid || e.id || e.className, shown];
         }"""))
     reached = {name for name, _ in seen}
-    assert {"new-chat", "search", "chat-options", "settings", "theme", "forget", "transcript", "copy", "edit", "regenerate", "repeat",
-            "composer", "send", "use-cache"} <= reached
+    assert {"new-chat", "search", "chat-options", "settings", "theme", "forget", "transcript", "copy", "edit",
+            "regenerate", "repeat", "composer", "send", "use-cache"} <= reached
     assert [name for name, is_shown in seen if not is_shown and name] == []
 
 
@@ -81,7 +82,9 @@ def test_the_theme_is_switched_remembered_and_there_before_the_first_paint(serve
     chat.theme.click()
     dark = chat.page.evaluate(ground)
     assert dark != light
-    chat.page.add_init_script("""document.addEventListener("DOMContentLoaded", () => { window.__early = document.documentElement.dataset.theme; })""")
+    chat.page.add_init_script("""document.addEventListener("DOMContentLoaded", () => {
+        window.__early = document.documentElement.dataset.theme;
+    })""")
     chat.reload()
     assert chat.page.evaluate(ground) == dark
     assert chat.page.evaluate("window.__early") == "dark"

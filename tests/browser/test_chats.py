@@ -130,7 +130,8 @@ def test_settings_are_kept_checked_and_sent(serve, visit):
     sent = chat.frames("send", "done")
     chat.ask("Go")
     expect(chat.answers.last).to_have_attribute("data-state", "length")
-    assert sent[0]["settings"] == {"temperature": 0.7, "max_tokens": 7, "seed": 99, "system": "Be brief.", "use_cache": True}
+    assert sent[0]["settings"] == {
+        "temperature": 0.7, "max_tokens": 7, "seed": 99, "system": "Be brief.", "use_cache": True}
     assert sent[-1]["stats"]["generated_tokens"] == 7
     expect(chat.answers.last).to_contain_text("seed 99")
     chat.settings.click()

@@ -5,10 +5,12 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import PHONE
 
-ENTER = """(area, extra) => area.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true, ...extra}))"""
+ENTER = """(area, extra) => area.dispatchEvent(
+    new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true, ...extra}))"""
 
 
-@pytest.mark.parametrize("extra", [{"isComposing": True}, {"keyCode": 229}], ids=["while composing", "safari after composing"])
+@pytest.mark.parametrize("extra", [{"isComposing": True}, {"keyCode": 229}],
+                         ids=["while composing", "safari after composing"])
 def test_the_enter_of_an_input_method_sends_nothing(serve, visit, extra):
     chat = visit(serve())
     chat.composer.fill("にほん")

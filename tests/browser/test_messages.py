@@ -25,7 +25,9 @@ def test_copying_works_without_the_clipboard_of_secure_pages(serve, visit):
     chat.page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     chat.reload()
     chat.ask_and_wait("Hello")
-    chat.page.evaluate("() => { window.__copied = ''; document.addEventListener('copy', () => { window.__copied = document.activeElement.value; }); }")
+    chat.page.evaluate("""() => document.addEventListener("copy", () => {
+        window.__copied = document.activeElement.value;
+    })""")
     chat.answers.last.get_by_test_id("copy").click()
     expect(chat.answers.last.get_by_test_id("copy")).to_contain_text("Copied")
     assert chat.page.evaluate("window.__copied") == "Hello there."

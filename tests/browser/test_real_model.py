@@ -31,8 +31,9 @@ def real_server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("real")
     log = (folder / "log").open("w+")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CHAT_")}
-    command = [sys.executable, "-m", "app", "serve", "--port", str(port), "--data", str(folder / "data"), "--dtype", "float32"]
-    process = subprocess.Popen(command, cwd=Path(__file__).parents[2], env=environment, stdout=log, stderr=subprocess.STDOUT)
+    options = ["--port", str(port), "--data", str(folder / "data"), "--dtype", "float32"]
+    process = subprocess.Popen([sys.executable, "-m", "app", "serve", *options], cwd=Path(__file__).parents[2],
+                               env=environment, stdout=log, stderr=subprocess.STDOUT)
     url = f"http://127.0.0.1:{port}"
     try:
         end = time.monotonic() + READY_WITHIN_S
@@ -62,7 +63,7 @@ def is_ready(url: str) -> bool:
 
 def test_a_question_is_answered_counted_and_remembered(chat):
     assert "Tokyo" in chat.ask_and_wait("What is the capital of Japan?")
-    numbers = cache_of(chat)
+    numbers = chat.numbers()
     per_token = 2 * LAYERS * KV_HEADS * HEAD_DIM * numbers["model"]["bytes_per_element"]
     assert numbers["model"]["bytes_per_token"] == per_token
     cached = chat.number("cached-tokens")
@@ -93,7 +94,7 @@ def test_an_answer_is_repeated_exactly_by_its_seed(chat):
 
 def test_stop_and_go_on(chat):
     chat.ask("Tell me a long story about a ship and its crew.")
-    chat.page.wait_for_function("() => document.querySelector('[data-role=assistant] .message__body')?.innerText.length > 60")
+    chat.page.wait_for_function("() => document.querySelector('[data-role=assistant] .prose').innerText.length > 60")
     chat.stop.click()
     expect(chat.answers.last).to_have_attribute("data-state", "cancelled")
     tokens = chat.number("written-tokens")
@@ -103,7 +104,3 @@ def test_stop_and_go_on(chat):
     chat.wait_for_end()
     assert tokens > 0
     assert chat.answers.count() == 1
-
-
-def cache_of(chat) -> dict:
-    return chat.page.evaluate("async () => (await fetch('/api/cache?conversation=' + location.pathname.split('/').pop())).json()")

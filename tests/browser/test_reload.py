@@ -31,12 +31,14 @@ def test_a_reload_in_mid_reply_comes_back_and_goes_on_without_gap_or_repeat(serv
 
 
 def test_what_was_written_live_looks_the_same_after_a_reload(serve, visit):
-    said = ("A list:\n\n1. one\n2. two\n\n```python\nx = 1  # a comment\n```\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n> quoted\n\n"
+    said = ("A list:\n\n1. one\n2. two\n\n```python\nx = 1  # a comment\n```\n\n"
+            "| a | b |\n|---|--:|\n| 1 | 2 |\n\n> quoted\n\n"
             "So <|python_start|>12*3<|python_end|> and <|python_start|>1/0<|python_end|> it is, **surely**.")
     chat = visit(serve(ScriptedModel(said)))
     chat.ask_and_wait("Everything")
-    shape = """element => [...element.querySelectorAll("*")].map(e => [e.tagName, e.className.toString(), e.dataset.state, e.dataset.index,
-        e.dataset.slot, e.children.length ? "" : e.textContent].join("|"))"""
+    shape = """element => [...element.querySelectorAll("*")].map(e => [
+        e.tagName, e.className.toString(), e.dataset.state, e.dataset.index, e.dataset.slot,
+        e.children.length ? "" : e.textContent].join("|"))"""
     body = chat.answers.last.locator(".message__body")
     live = body.evaluate(shape)
     chat.reload()

@@ -9,7 +9,7 @@ WATCH_WORK = """() => {
     window.__work = {frames: 0, changes: 0};
     const count = () => { window.__work.frames += 1; requestAnimationFrame(count); };
     requestAnimationFrame(count);
-    new MutationObserver(records => { window.__work.changes += records.filter(r => r.type === "characterData").length; })
+    new MutationObserver(records => { window.__work.changes += records.length; })
         .observe(document.getElementById("messages"), {characterData: true, subtree: true});
 }"""
 WATCH_SPEECH = """() => {

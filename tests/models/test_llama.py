@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from app.engine import Engine, KVCache
 from app.engine.kv_cache import CacheFullError
 from app.models.errors import ContextError
+from app.models.llama_layers import compiled_layers, run_layers
 from tests.engine.tiny import PlainTokenizer
 from tests.models.tiny_llama import (CONTEXT, add, logits_of, random_ids, random_weights, same, tiny_config, tiny_llama)
 
@@ -221,3 +222,31 @@ def test_sixteen_bits_give_nearly_the_logits_of_thirty_two(dtype, share):
 def test_the_weights_are_counted_in_bytes_as_they_lie_in_memory():
     weights = sum(values.numel() for values in random_weights(tiny_config(tied_head=False)).values())
     assert tiny_llama(tied_head=False).weight_bytes == 4 * weights
+
+
+# --- compiled and as it stands
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_compiled_layers_give_the_same_numbers_bit_for_bit(dtype):
+    model = tiny_llama(dtype)
+    assert isinstance(model._run_layers, torch.jit.ScriptFunction)
+    logits = {}
+    for run in (model._run_layers, run_layers):
+        model._run_layers = run
+        cache = KVCache.for_model(model, 3, CONTEXT)
+        logits[run] = [logits_of(model, random_ids(model, 14)), add(model, cache.select([1]), random_ids(model, 9)),
+                       add(model, cache, *([[5, 6]] * 3)), add(model, cache, [7], [8], [9]), add(model, cache.select([0, 2]), [1], [2])]
+    compiled, plain = logits.values()
+    assert all(torch.equal(a, b) for a, b in zip(compiled, plain, strict=True))
+
+
+def test_where_nothing_can_be_compiled_the_layers_run_as_they_stand(monkeypatch):
+    def fail(_):
+        raise RuntimeError("no compiler")
+
+    monkeypatch.setattr(torch.jit, "script", fail)
+    compiled_layers.cache_clear()
+    try:
+        assert compiled_layers() is run_layers
+    finally:
+        compiled_layers.cache_clear()

@@ -22,9 +22,9 @@ def tokenizer_of(model):
 
 # --- windows
 
-def plain_attention(q, k, v, views=None, layer=0, window=None):
+def plain_attention(q, k, v, groups=(), layer=0, window=None):
     """Attention without a cache as the formula says it, one query after the other."""
-    assert views is None
+    assert not groups
     k, v = (x.repeat_interleave(q.shape[2] // x.shape[2], dim=2) for x in (k, v))
     out = torch.empty_like(q)
     for t in range(q.shape[1]):

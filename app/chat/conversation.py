@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 
 def new_id() -> str:
@@ -21,6 +22,14 @@ class Conversation:
     seq: int = 0
     created_s: float = field(default_factory=time.time)
     changed_s: float = field(default_factory=time.time)
+
+
+class Choice(StrEnum):
+    """How an answer stands among those to the same question."""
+    ONLY = "only"      # there is no other
+    OPEN = "open"      # none is picked yet: the chat goes on with the first
+    PICKED = "picked"  # the chat goes on with this one
+    FOLDED = "folded"  # another was picked: stored, but not part of the conversation
 
 
 @dataclass
@@ -43,11 +52,18 @@ class Message:
     settings: dict | None = None
     request: str | None = None
     left_out: bool = False
+    answer: int = 0             # which of the answers to its question, from 0 on
+    choice: str = Choice.ONLY.value
     created_s: float = field(default_factory=time.time)
 
     @property
     def is_reply(self) -> bool:
         return self.role == "assistant"
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether it stands beside the conversation: another answer to the same question is part of it."""
+        return self.choice == Choice.FOLDED or (self.choice == Choice.OPEN and self.answer > 0)
 
 
 @dataclass

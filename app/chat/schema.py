@@ -52,6 +52,38 @@ STEPS = [
     );
     CREATE INDEX events_by_conversation ON events (conversation);
     """,
+    # Several answers to one question share its place: only one of them is part of the conversation.
+    """
+    CREATE TABLE messages_with_answers (
+        id TEXT PRIMARY KEY,
+        conversation TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+        place INTEGER NOT NULL,
+        role TEXT NOT NULL,
+        reply_to TEXT,
+        text TEXT NOT NULL,
+        segments TEXT NOT NULL,
+        ids TEXT,
+        masks TEXT,
+        fingerprint TEXT,
+        reason TEXT,
+        error TEXT,
+        stats TEXT,
+        settings TEXT,
+        request TEXT,
+        left_out INTEGER NOT NULL DEFAULT 0,
+        answer INTEGER NOT NULL DEFAULT 0,    -- which of the answers to its question it is, from 0 on
+        choice TEXT NOT NULL DEFAULT 'only',  -- only | open | picked | folded
+        created_s REAL NOT NULL
+    );
+    INSERT INTO messages_with_answers (id, conversation, place, role, reply_to, text, segments, ids, masks, fingerprint,
+                                       reason, error, stats, settings, request, left_out, created_s)
+        SELECT id, conversation, place, role, reply_to, text, segments, ids, masks, fingerprint,
+               reason, error, stats, settings, request, left_out, created_s FROM messages;
+    DROP TABLE messages;
+    ALTER TABLE messages_with_answers RENAME TO messages;
+    CREATE UNIQUE INDEX messages_by_answer ON messages (conversation, place, answer);
+    CREATE INDEX messages_by_request ON messages (request) WHERE request IS NOT NULL;
+    """,
 ]
 
 

@@ -22,6 +22,8 @@ from app.chat.schema import migrate
 FILE_NAME = "glasschat.sqlite3"
 JSON_FIELDS = frozenset({"segments", "ids", "masks", "stats", "settings", "figures"})
 EVENTS_SHOWN = 100
+# several answers to one question: those that the conversation does not go on with
+BESIDE = "(choice = 'folded' OR (choice = 'open' AND answer > 0))"
 
 
 class Store:
@@ -94,10 +96,17 @@ class Store:
         return next(self._read(Message, "SELECT * FROM messages WHERE id = ?", id), None)
 
     def messages(self, conversation: str) -> list[Message]:
-        return list(self._read(Message, "SELECT * FROM messages WHERE conversation = ? ORDER BY place", conversation))
+        """The conversation: of several answers to one question that which it goes on with."""
+        query = f"SELECT * FROM messages WHERE conversation = ? AND NOT {BESIDE} ORDER BY place"
+        return list(self._read(Message, query, conversation))
+
+    def answers_beside(self, conversation: str) -> list[Message]:
+        """The other answers to its questions."""
+        query = f"SELECT * FROM messages WHERE conversation = ? AND {BESIDE} ORDER BY place, answer"
+        return list(self._read(Message, query, conversation))
 
     def last_message(self, conversation: str) -> Message | None:
-        query = "SELECT * FROM messages WHERE conversation = ? ORDER BY place DESC LIMIT 1"
+        query = f"SELECT * FROM messages WHERE conversation = ? AND NOT {BESIDE} ORDER BY place DESC LIMIT 1"
         return next(self._read(Message, query, conversation), None)
 
     def message_of_request(self, owner: str, request: str) -> Message | None:

@@ -127,3 +127,42 @@ def test_a_migration_that_fails_changes_nothing(tmp_path, monkeypatch):
     connection = sqlite3.connect(tmp_path / FILE_NAME)
     assert "colour" not in [row[1] for row in connection.execute("PRAGMA table_info(conversations)")]
     connection.close()
+
+
+def test_chats_of_the_first_version_are_kept(tmp_path):
+    connection = sqlite3.connect(tmp_path / FILE_NAME)
+    connection.executescript(f"{schema.STEPS[0]} PRAGMA user_version = 1;")
+    connection.execute("INSERT INTO conversations VALUES ('c', 'me', 'title', NULL, 7, 1.0, 2.0)")
+    for place, role, left_out in ((0, "user", 1), (1, "assistant", 0)):
+        connection.execute("INSERT INTO messages (id, conversation, place, role, text, segments, ids, request, left_out, "
+                           "created_s) VALUES (?, 'c', ?, ?, 'said', '[]', '[1,2]', ?, ?, 3.0)",
+                           (f"m{place}", place, role, f"r{place}", left_out))
+    connection.commit()
+    connection.close()
+    store = Store(tmp_path)
+    first, second = store.messages("c")
+    assert (first.id, first.text, first.ids, first.request, first.left_out) == ("m0", "said", [1, 2], "r0", True)
+    assert (second.role, second.answer, second.choice, second.created_s) == ("assistant", 0, "only", 3.0)
+    store.delete_conversation("c")
+    assert store.messages("c") == []
+    store.close()
+
+
+def test_of_several_answers_the_conversation_has_the_first_and_then_the_picked_one(store):
+    conversation = Conversation(owner="me", title="t")
+    store.add_conversation(conversation)
+    store.add_message(Message(conversation.id, 0, "user", id="question"))
+    for answer in range(3):
+        store.add_message(Message(conversation.id, 1, "assistant", id=f"a{answer}", answer=answer, choice="open"))
+
+    def ids(messages):
+        return [message.id for message in messages]
+
+    assert ids(store.messages(conversation.id)) == ["question", "a0"]
+    assert ids(store.answers_beside(conversation.id)) == ["a1", "a2"]
+    for answer in range(3):
+        store.update_message(f"a{answer}", choice="picked" if answer == 1 else "folded")
+    assert ids(store.messages(conversation.id)) == ["question", "a1"]
+    assert ids(store.answers_beside(conversation.id)) == ["a0", "a2"]
+    assert store.last_message(conversation.id).id == "a1"
+    assert all(message.is_beside for message in store.answers_beside(conversation.id))

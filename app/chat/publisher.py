@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 ROUND_S = 0.03          # between two rounds: tokens that come faster are told together
 STORE_EVERY_S = 0.5
-ABANDONED_AFTER_S = 30  # a reply that nobody listens to is stopped: long enough to come back
+ABANDONED_AFTER_S = 60  # a reply that nobody listens to is stopped: long enough to come back
 ENGINE_IS_GONE = "The engine has stopped working; the server must be started again."
 _END = object()
 

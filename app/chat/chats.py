@@ -1,4 +1,4 @@
-"""The chats of a browser session: look at them, listen to them, rename, delete, forget.
+"""The chats of a browser session: look at them, listen to them, pick, rename, delete, forget.
 
 What belongs to another session is not found, whatever is asked of it.
 """
@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from app.chat.answers import Picker, unpicked
 from app.chat.conversation import Conversation
 from app.chat.errors import ChatError, NotFoundError
 from app.chat.hub import Channel, Hub, Outbox, to_json
 from app.chat.memory_events import event_of
-from app.chat.numbers import cache_numbers, last_reply_from_stats
+from app.chat.numbers import cache_numbers
 from app.chat.publisher import Publisher
 from app.chat.store import Store
 from app.chat.texts import MAX_TITLE_CHARACTERS, clean
@@ -36,8 +37,9 @@ class Caller:
 
 
 class Chats:
-    def __init__(self, worker, store: Store, hub: Hub, publisher: Publisher):
+    def __init__(self, worker, store: Store, hub: Hub, publisher: Publisher, picker: Picker):
         self._worker, self._store, self._hub, self._publisher = worker, store, hub, publisher
+        self._picker = picker
 
     @contextmanager
     def own(self, caller: Caller, id: str) -> Iterator[tuple[Conversation, Channel]]:
@@ -68,12 +70,12 @@ class Chats:
         """A whole conversation as it stands: what the page and a snapshot show."""
         with self.own(caller, id) as (conversation, channel):
             live = self._publisher.live_in(id)
-            cached_tokens = self._worker.snapshot().cached_tokens.get(id, 0)
-            messages = self._store.messages(id)
+            views = message_views(self._store.messages(id), self._store.answers_beside(id), live,
+                                  self._worker.snapshot().cached_tokens)
             return {"id": id, "title": conversation.title, "url": caller.url(id), "seq": channel.seq,
-                    "messages": message_views(messages, live, cached_tokens), "cache": self._cache(id),
+                    "messages": views, "cache": self._publisher.cache_of(id),
                     "events": [event_of(event) for event in self._store.events(id)],
-                    **(live.state if live else {"state": "idle"})}
+                    **(live[0].state if live else {"state": "idle"})}
 
     def open(self, caller: Caller, id: str, after: int | None) -> None:
         """Listen, from what came after the event number `after` on; without one, from a snapshot on."""
@@ -87,16 +89,14 @@ class Chats:
             return cache_numbers(self._worker.snapshot())
         if not self._is_own(caller, id):
             raise NotFoundError()
-        return self._cache(id)
-
-    def _cache(self, id: str) -> dict:
-        live = self._publisher.live_in(id)
-        if live is not None:
-            return self._publisher.cache_of(live)
-        last, snapshot = self._store.last_message(id), self._worker.snapshot()
-        return cache_numbers(snapshot, snapshot.cached_tokens.get(id, 0), last_reply_from_stats(last and last.stats))
+        return self._publisher.cache_of(id)
 
     # --- changing
+
+    def pick(self, caller: Caller, id: str, message: str) -> None:
+        """Of several answers to the last question, go on with this one."""
+        with self.own(caller, id) as (_, channel):
+            self._picker.pick(channel, message)
 
     def rename(self, caller: Caller, id: str, title: str) -> None:
         title = " ".join(clean(title).split())[:MAX_TITLE_CHARACTERS]
@@ -110,9 +110,10 @@ class Chats:
     def delete(self, caller: Caller, id: str) -> None:
         """The chat, its memory and its reply in the making are gone."""
         with self.own(caller, id) as (conversation, channel):
-            live = self._publisher.live_in(id)
-            if live is not None:
+            for live in self._publisher.live_in(id):
                 self._publisher.remove(live)
+            for answer in unpicked(self._store, id):
+                self._worker.forget(answer.row_name)
             self._worker.forget(id)
             self._store.delete_conversation(id)
             self._tell_all_and_caller(caller, channel, caller.conversation_event(conversation) | {"deleted": True})

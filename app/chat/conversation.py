@@ -61,9 +61,19 @@ class Message:
         return self.role == "assistant"
 
     @property
+    def row_name(self) -> str:
+        """The engine's name for the row of a reply while the choice is open: the first is in the row of the
+        conversation itself, the others in rows of their own."""
+        return self.conversation if self.answer == 0 else f"{self.conversation}/{self.id}"
+
+    @property
     def is_beside(self) -> bool:
         """Whether it stands beside the conversation: another answer to the same question is part of it."""
         return self.choice == Choice.FOLDED or (self.choice == Choice.OPEN and self.answer > 0)
+
+
+def conversation_of_row(row_name: str) -> str:
+    return row_name.partition("/")[0]
 
 
 @dataclass

@@ -48,10 +48,21 @@ def last_reply_from_stats(stats: dict | None) -> dict:
             "without_cache": stats.get("without_cache", 0)}
 
 
-def cache_numbers(snapshot: Snapshot, tokens: int = 0, last_reply: dict | None = None) -> dict:
-    """The `cache` object, complete: that of a conversation with `tokens` in the cache, or of none."""
+def copies_numbers(snapshot: Snapshot, prompt_tokens: int, rows: list[int]) -> dict:
+    """What it costs to have several answers to one question: `rows` are the tokens in each row but the first. The
+    prompt was read once, and copied to each of them."""
+    bytes_per_token, copied, tokens = snapshot.model.bytes_per_token, len(rows) * prompt_tokens, sum(rows)
+    return {"rows": len(rows), "prompt_tokens": prompt_tokens, "copied_tokens": copied,
+            "copied_bytes": copied * bytes_per_token, "tokens": tokens, "bytes_used": tokens * bytes_per_token}
+
+
+def cache_numbers(snapshot: Snapshot, tokens: int = 0, last_reply: dict | None = None,
+                  copies: dict | None = None) -> dict:
+    """The `cache` object, complete: that of a conversation with `tokens` in the cache, or of none. `copies` is in it
+    only while there are some."""
     bytes_per_token = snapshot.model.bytes_per_token
     return {
+        **({"copies": copies} if copies else {}),
         "conversation": {"tokens": tokens, "bytes_used": tokens * bytes_per_token, "limit": snapshot.context},
         "last_reply": last_reply or last_reply_from_stats(None),
         "pool": dict(vars(snapshot.pool)),

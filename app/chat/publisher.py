@@ -15,12 +15,13 @@ import threading
 import time
 from collections.abc import Callable
 
-from app.chat.hub import Hub
+from app.chat.conversation import Choice, conversation_of_row
+from app.chat.hub import Channel, Hub
 from app.chat.live_reply import LiveReply
 from app.chat.memory_events import MemoryTeller
-from app.chat.numbers import cache_numbers
+from app.chat.numbers import cache_numbers, copies_numbers, last_reply_from_stats
 from app.chat.store import Store
-from app.engine.messages import Evicted, Finished, Reason, Tokens
+from app.engine.messages import Evicted, Finished, Reading, Reason, Tokens
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,8 @@ class Publisher:
         self._worker, self._store, self._hub, self._teller = worker, store, hub, teller
         self._events: queue.SimpleQueue = queue.SimpleQueue()
         self._live: dict[str, LiveReply] = {}
-        self._lock = threading.Lock()  # guards _live, for an instant
+        self._numbers_wanted: set[Channel] = set()
+        self._lock = threading.Lock()  # guards both, for an instant
         self._stored_at = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
         self.sink: Callable[[object], None] = self._events.put
@@ -65,9 +67,15 @@ class Publisher:
         with self._lock:
             self._live.pop(reply.request.reply, None)
 
-    def live_in(self, conversation: str) -> LiveReply | None:
+    def live_in(self, conversation: str) -> list[LiveReply]:
+        """Those being written in a conversation: one, or several answers to the same question, in their order."""
         with self._lock:
-            return next((reply for reply in self._live.values() if reply.channel.conversation == conversation), None)
+            return [reply for reply in self._live.values() if reply.channel.conversation == conversation]
+
+    def tell_numbers_soon(self, channel: Channel) -> None:
+        """The engine was asked to change what it remembers: tell the numbers once it has."""
+        with self._lock:
+            self._numbers_wanted.add(channel)
 
     # --- the thread
 
@@ -94,7 +102,7 @@ class Publisher:
         by_reply: dict[str, list[object]] = {}
         for event in events:
             if isinstance(event, Evicted):
-                _try(self._teller.evicted, event)
+                _try(self._tell_evicted, event)
             else:
                 by_reply.setdefault(event.reply, []).append(event)
         for name, own_events in by_reply.items():
@@ -111,35 +119,60 @@ class Publisher:
                 for event in events:
                     for told in reply.take(event):
                         channel.publish(told)
+                    if isinstance(event, Reading) and reply.message.answer == 1:  # the first of the copies was made
+                        self._teller.copied(channel, event.total, reply.message.settings["n"] - 1)
             except Exception as error:
                 logger.exception("reply %s could not be told", reply.message.id)
                 self._worker.cancel(reply.request.reply)
                 sentence = f"Something went wrong in showing this answer: {type(error).__name__}."
                 reply.finished = reply.cut_off(Reason.ERROR, sentence)
-            if reply.finished is None:
-                channel.publish({"type": "cache", "cache": self.cache_of(reply)})
-            else:
+            if reply.finished is not None:
                 self._finish(reply)
+            elif reply is self.live_in(channel.conversation)[0]:  # once for all that are written side by side
+                channel.publish({"type": "cache", "cache": self.cache_of(channel.conversation)})
 
     def _finish(self, reply: LiveReply) -> None:
         """Store the whole of it, then say so: whoever reloads at `done` finds it stored."""
         final = reply.final()
         self._store.update_message(reply.message.id, fingerprint=reply.message.fingerprint, **final)
+        channel = reply.channel
         self.remove(reply)
-        reply.channel.publish(reply.done_event(final))
-        if reply.abandoned:
-            self._teller.abandoned(reply.channel, ABANDONED_AFTER_S)
-        reply.channel.publish({"type": "cache", "cache": self.cache_of(reply)})
+        channel.publish(reply.done_event(final))
+        is_last = not self.live_in(channel.conversation)
+        if reply.abandoned and is_last:
+            self._teller.abandoned(channel, ABANDONED_AFTER_S)
+        channel.publish({"type": "cache", "cache": self.cache_of(channel.conversation, reply)})
+        if not is_last:
+            return
         state = {"state": "idle"} if self._worker.alive or final["reason"] != Reason.ERROR else \
             {"state": "failed", "text": final["error"]}
-        reply.channel.publish({"type": "state", **state})
+        channel.publish({"type": "state", **state})
 
-    def cache_of(self, reply: LiveReply) -> dict:
+    def cache_of(self, conversation: str, ended: LiveReply | None = None) -> dict:
+        """The `cache` object of a conversation. `ended` is a reply of whose end the snapshot may not know yet."""
         snapshot = self._worker.snapshot()
-        tokens = reply.cached_tokens
-        if tokens is None:
-            tokens = snapshot.cached_tokens.get(reply.channel.conversation, 0)
-        return cache_numbers(snapshot, tokens, reply.last_reply)
+        replies = [reply for reply in (ended, *self.live_in(conversation)) if reply]
+        replies = [reply for reply in replies if reply.message.choice != Choice.FOLDED]
+        rows = {name: tokens for name, tokens in snapshot.cached_tokens.items()
+                if conversation_of_row(name) == conversation}
+        rows |= {reply.request.conversation: reply.cached_tokens for reply in replies
+                 if reply.cached_tokens is not None}
+        main = next((reply for reply in replies if reply.request.conversation == conversation), None)
+        message = main.message if main else self._store.last_message(conversation)
+        stats = message.stats if message else None
+        copies = [tokens for name, tokens in rows.items() if name != conversation]
+        if not copies or message.choice != Choice.OPEN:
+            numbers = None
+        else:
+            prompt_tokens = len(main.request.prompt_ids) if main else (stats or {}).get("prompt_tokens", 0)
+            numbers = copies_numbers(snapshot, prompt_tokens, copies)
+        last_reply = main.last_reply if main else last_reply_from_stats(stats)
+        return cache_numbers(snapshot, rows.get(conversation, 0), last_reply, numbers)
+
+    def _tell_evicted(self, event: Evicted) -> None:
+        channel = self._teller.evicted(event)
+        if channel is not None and event.conversation != channel.conversation:
+            self.tell_numbers_soon(channel)
 
     # --- now and then
 
@@ -150,6 +183,9 @@ class Publisher:
         self._stored_at = now
         with self._lock:
             replies = list(self._live.values())
+            channels, self._numbers_wanted = self._numbers_wanted, set()
+        for channel in channels:
+            _try(self._tell_numbers, channel)
         for reply in replies:
             if reply.finished is not None:  # it could not be stored when it ended: the disk was full, perhaps
                 _try(self._tell_of, reply, [])
@@ -160,6 +196,17 @@ class Publisher:
             else:
                 _try(self._store_progress, reply)
                 self._stop_if_abandoned(reply, now)
+
+    def _tell_numbers(self, channel: Channel) -> None:
+        with channel.lock:
+            last = self._store.last_message(channel.conversation)
+            if last is None:  # deleted meanwhile
+                return
+            channel.publish({"type": "cache", "cache": self.cache_of(channel.conversation)})
+            rows = [name for name in self._worker.snapshot().cached_tokens
+                    if conversation_of_row(name) == channel.conversation != name]
+            if rows and last.choice != Choice.OPEN:  # the engine has not come to it yet
+                self.tell_numbers_soon(channel)
 
     def _end(self, reply: LiveReply, reason: Reason, sentence: str | None = None) -> None:
         self._tell_of(reply, [reply.cut_off(reason, sentence)])

@@ -8,7 +8,9 @@ be had; `turns` begins it and `publisher` follows it. It never waits for an answ
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
+from app.chat.answers import Picker, unpicked
 from app.chat.chats import Caller, Chats
 from app.chat.conversation import Conversation, Message
 from app.chat.errors import ChatError, NotFoundError
@@ -36,7 +38,7 @@ class Replies:
         self.hub = Hub(store)
         teller = MemoryTeller(worker, store, self.hub)
         self.publisher = Publisher(worker, store, self.hub, teller)
-        self.chats = Chats(worker, store, self.hub, self.publisher)
+        self.chats = Chats(worker, store, self.hub, self.publisher, Picker(worker, store, self.publisher, teller))
         self._turns = TurnMaker(worker, store, self.publisher, teller)
         self._new_lock = threading.Lock()  # held while a conversation begins: one request begins one
         worker.on_event = self.publisher.sink
@@ -90,7 +92,7 @@ class Replies:
                 return
             history = self.store.messages(id)
             last = history[-1]
-            _check_base(history, base)
+            self._check_base(history, base)
             self._check_idle(channel)
             question = Message(id, last.place + 1, "user", reply_to=last.id, text=text, request=request)
             self._turns.begin(caller, channel, Turn.of(conversation, history, question), settings)
@@ -105,7 +107,8 @@ class Replies:
                 self.chats.open(caller, conversation.id, after=0)
             elif caller.outbox is not None:
                 own = [caller.conversation_event(conversation)] if message.place == 0 else []
-                turn = self.store.messages(conversation.id)[message.place:message.place + 2]
+                turn = [*self.store.messages(conversation.id), *self.store.answers_beside(conversation.id)]
+                turn = [other for other in turn if message.place <= other.place <= message.place + 1]
                 live = self.publisher.live_in(conversation.id)
                 for event in own + [message_event(other, live) for other in turn]:
                     caller.outbox.put(to_json({**event, "conversation": conversation.id, "repeat": True}))
@@ -121,7 +124,7 @@ class Replies:
             if self._answer_again(caller, request):
                 return
             messages = self._messages_to_change(channel)
-            old = _find(messages, message, "assistant")
+            old = _find([*messages, *self.store.answers_beside(conversation)], message, "assistant")
             turn = Turn.of(own, messages[:old.place - 1], messages[old.place - 1], removed=messages[old.place:])
             turn.reply.request = request
             self._turns.begin(caller, channel, turn, self._settings_like(old, fields))
@@ -135,7 +138,7 @@ class Replies:
             if self._answer_again(caller, request):
                 return
             messages = self._messages_to_change(channel)
-            _check_base(messages, base)
+            self._check_base(messages, base)
             old = _find(messages, message, "user")
             question = Message(own.id, old.place, "user", reply_to=old.reply_to, text=text, request=request)
             old_reply = messages[old.place + 1] if old.place + 1 < len(messages) else None
@@ -152,21 +155,23 @@ class Replies:
             if self._answer_again(caller, request):
                 return
             messages = self._messages_to_change(channel)
-            reply = _find(messages, message, "assistant")
+            reply = _find([*messages, *self.store.answers_beside(conversation)], message, "assistant")
+            if reply.is_beside:
+                raise ChatError("not_picked", "This is one of several answers. Pick it, then it can go on.")
             if reply is not messages[-1]:
                 raise ChatError("not_last", "Only the last answer of a chat can go on.")
             if reply.reason not in GOES_ON_AFTER:
                 raise ChatError("complete", "This answer is complete: the model ended it by itself.")
-            settings = self._settings_like(reply, fields)
+            settings = replace(self._settings_like(reply, fields), n=1)
             reply.request = request or reply.request
             self._turns.begin(caller, channel, Turn.going_on(own, messages[:-2], messages[-2], reply), settings)
 
     def stop(self, caller: Caller, conversation: str, message: str) -> None:
         """End a reply. One that has ended already is left alone."""
         with self.chats.own(caller, conversation):
-            live = self.publisher.live_in(conversation)
-            if live is not None and live.message.id == message:
-                self.worker.cancel(live.request.reply)
+            for live in self.publisher.live_in(conversation):
+                if live.message.id == message:
+                    self.worker.cancel(live.request.reply)
 
     def count(self, caller: Caller, conversation: str | None, text: str) -> dict:
         """How many tokens `text` is, how many the whole prompt would be with it, and how many it may be."""
@@ -187,8 +192,17 @@ class Replies:
         return self.store.messages(channel.conversation)
 
     def _check_idle(self, channel: Channel) -> None:
-        if self.publisher.live_in(channel.conversation) is not None:
+        if self.publisher.live_in(channel.conversation):
             raise ChatError("busy", "An answer is still being written here. Stop it first, or wait for its end.")
+
+    def _check_base(self, messages: list[Message], base: str | None) -> None:
+        """`base` is the last message that the asker has seen; None where they do not say. Of several answers that
+        none is picked of, any may be the last."""
+        if base in (None, messages[-1].id):
+            return
+        if all(base != answer.id for answer in unpicked(self.store, messages[-1].conversation)):
+            raise ChatError("stale", "This chat has gone on elsewhere, in another window perhaps. Look at what is new, "
+                            "then send again.")
 
     def _settings_like(self, reply: Message | None, fields: dict | None) -> ReplySettings:
         """What the page asks for; where it asks for nothing, what `reply` was asked for with, but for its
@@ -206,13 +220,6 @@ class Replies:
 
     def _limit(self, settings: ReplySettings) -> int:
         return longest_prompt(self.worker.snapshot().context, settings.max_tokens)
-
-
-def _check_base(messages: list[Message], base: str | None) -> None:
-    """`base` is the last message that the asker has seen; None where they do not say."""
-    if base is not None and base != messages[-1].id:
-        raise ChatError("stale", "This chat has gone on elsewhere, in another window perhaps. Look at what is new, "
-                        "then send again.")
 
 
 def _find(messages: list[Message], id: str, role: str) -> Message:

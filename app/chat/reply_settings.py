@@ -14,18 +14,21 @@ from app.engine.sampling import MAX_SEED, SamplingError, check_sampling
 MAX_TOKENS = 1_048_576
 MAX_TOP_K = 1_000_000  # far above any vocabulary; from there on, as 0, it is off
 MAX_SYSTEM_CHARACTERS = 20_000
+MAX_ANSWERS = 4  # to one question at once
 FAMILY_TEMPERATURE, FAMILY_TOP_K = 0.8, 50  # where a model recommends nothing
 
 
 @dataclass(frozen=True)
 class ReplySettings:
-    """`seed` None: a new one for each reply. `system` None: the model's own system prompt."""
+    """`seed` None: a new one for each reply. `system` None: the model's own system prompt. `n`: answers to one
+    question, written at once."""
     temperature: float
     top_k: int
     max_tokens: int
     seed: int | None = None
     use_cache: bool = True
     system: str | None = None
+    n: int = 1
 
     @classmethod
     def defaults(cls, settings, model) -> ReplySettings:
@@ -50,7 +53,6 @@ class ReplySettings:
         given = {name: value for name, value in fields.items() if value is not None}
         for name, value in given.items():
             _CHECKS[name](value)
-        given.pop("n", None)
         if given.get("system") == "":
             given["system"] = None
         return replace(self, **given)
@@ -93,11 +95,6 @@ def _check_system(value: object) -> None:
         raise bad_settings(f"system must be a text of at most {MAX_SYSTEM_CHARACTERS:,} characters", value)
 
 
-def _check_n(value: object) -> None:
-    if value != 1 or isinstance(value, bool):
-        raise bad_settings("n must be 1: several answers to one question are not to be had yet", value)
-
-
 _CHECKS = {
     "temperature": _check_temperature,
     "top_k": _whole_number("top_k", 0, MAX_TOP_K),
@@ -105,5 +102,5 @@ _CHECKS = {
     "seed": _whole_number("seed", 0, MAX_SEED, "2^63 - 1"),
     "use_cache": _check_use_cache,
     "system": _check_system,
-    "n": _check_n,
+    "n": _whole_number("n", 1, MAX_ANSWERS),
 }

@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass, replace
 
-from app.chat.conversation import Conversation, Message, new_id
+from app.chat.answers import check_answers, copies_of, fold, picked_event, request_for_copy, unpicked
+from app.chat.conversation import Choice, Conversation, Message, new_id
 from app.chat.errors import ChatError
 from app.chat.fitting import Fitted, fit
 from app.chat.hub import Channel
@@ -25,7 +26,8 @@ from app.engine.messages import Request
 
 @dataclass
 class Turn:
-    """`history` is what stands before the question and stays; `removed` what this turn takes the place of."""
+    """`history` is what stands before the question and stays; `removed` what this turn takes the place of.
+    `unpicked` are answers that stood to choice beside the last one, which is now gone on with."""
     conversation: Conversation
     history: list[Message]
     question: Message
@@ -33,6 +35,7 @@ class Turn:
     is_new_conversation: bool = False
     is_going_on: bool = False
     removed: tuple[Message, ...] = ()
+    unpicked: tuple[Message, ...] = ()
 
     @classmethod
     def of(cls, conversation: Conversation, history: list[Message], question: Message, removed=(),
@@ -45,6 +48,11 @@ class Turn:
     def going_on(cls, conversation: Conversation, history: list[Message], question: Message, reply: Message) -> Turn:
         """With a reply that was cut and grows."""
         return cls(conversation, history, question, reply, is_going_on=True)
+
+    @property
+    def last_answer(self) -> Message:
+        """The one that `unpicked` stand beside."""
+        return self.reply if self.is_going_on else self.history[-1]
 
     @property
     def is_new_question(self) -> bool:
@@ -79,24 +87,31 @@ class TurnMaker:
     def begin(self, caller, channel: Channel, turn: Turn, settings: ReplySettings) -> None:
         """Raises ChatError where the turn cannot be had, and then nothing has changed."""
         settings = settings.with_seed()
+        check_answers(settings, self._worker.snapshot().pool.rows)
         messages = turn.messages(settings.system)
         fitted = self._fit(messages, settings)
         reply = turn.reply
         reply.settings, reply.fingerprint = asdict(settings), self._builder().fingerprint
         reply.ids = fitted.prompt.ids_by_message.get(reply.id, reply.ids or [])
         reply.reason = reply.error = None
+        reply.choice = (Choice.ONLY if settings.n == 1 else Choice.OPEN).value
         request = Request(reply=new_id(), conversation=turn.conversation.id, prompt_ids=tuple(fitted.prompt.ids),
                           temperature=settings.temperature, top_k=settings.top_k, max_tokens=settings.max_tokens,
                           seed=settings.seed, use_cache=settings.use_cache)
-        live = LiveReply(reply, request, channel, self._worker.tokenizer)
-        self._submit(live)
+        copies = copies_of(reply, settings)
+        requests = [request, *(request_for_copy(request, copy) for copy in copies)]
+        replies = [LiveReply(message, request, channel, self._worker.tokenizer)
+                   for message, request in zip([reply, *copies], requests, strict=True)]
+        turn.unpicked = self._free_rows_of_unpicked(turn)
+        self._submit(replies)
         try:
-            self._store_turn(turn, fitted, settings)
+            self._store_turn(turn, copies, fitted, settings)
         except BaseException:
-            self._publisher.remove(live)
-            self._worker.cancel(request.reply)
+            for live in replies:
+                self._publisher.remove(live)
+                self._worker.cancel(live.request.reply)
             raise
-        self._tell(caller, channel, turn, live, fitted, settings)
+        self._tell(caller, channel, turn, replies, fitted, settings)
 
     def _builder(self) -> PromptBuilder:
         return PromptBuilder(self._worker.tokenizer)
@@ -104,16 +119,26 @@ class TurnMaker:
     def _fit(self, messages: list[Message], settings: ReplySettings) -> Fitted:
         return fit(self._builder(), messages, settings.system, self._worker.snapshot().context, settings.max_tokens)
 
-    def _submit(self, live: LiveReply) -> None:
-        self._publisher.add(live)
+    def _free_rows_of_unpicked(self, turn: Turn) -> tuple[Message, ...]:
+        """Before the engine looks for a row, or it would take somebody else's. -> those that stay, folded."""
+        answers = [] if turn.is_new_conversation else unpicked(self._store, turn.conversation.id)
+        for answer in answers:
+            self._worker.forget(answer.row_name)
+        return () if turn.removed else tuple(answers)
+
+    def _submit(self, replies: list[LiveReply]) -> None:
+        for live in replies:
+            self._publisher.add(live)
+        first, *copies = [live.request for live in replies]
         try:
-            self._worker.submit(live.request, self._publisher.sink)
+            self._worker.submit(first, self._publisher.sink, copies)
         except (ValueError, RuntimeError) as error:  # typed by the engine, with a sentence
-            self._publisher.remove(live)
+            for live in replies:
+                self._publisher.remove(live)
             code = "queue_full" if isinstance(error, RuntimeError) else "unfit"
             raise ChatError(code, str(error)[:1].upper() + str(error)[1:] + ".") from error
 
-    def _store_turn(self, turn: Turn, fitted: Fitted, settings: ReplySettings) -> None:
+    def _store_turn(self, turn: Turn, copies: list[Message], fitted: Fitted, settings: ReplySettings) -> None:
         store, id, fingerprint = self._store, turn.conversation.id, self._builder().fingerprint
         ids_of = fitted.prompt.ids_by_message
         with store.transaction():
@@ -121,6 +146,8 @@ class TurnMaker:
                 store.add_conversation(turn.conversation)
             if turn.removed:
                 store.delete_messages_from(id, turn.removed[0].place)
+            if turn.unpicked:
+                fold(store, turn.last_answer, list(turn.unpicked))
             if turn.takes_back_what_was_left_out():
                 for message in [*turn.history, turn.question]:
                     store.update_message(message.id, left_out=False)
@@ -135,21 +162,25 @@ class TurnMaker:
                 store.update_message(reply.id, ids=reply.ids, fingerprint=fingerprint, reason=None, error=None,
                                      settings=reply.settings, request=reply.request)
             else:
-                store.add_message(turn.reply)
+                for reply in (turn.reply, *copies):
+                    store.add_message(reply)
             store.update_conversation(id, system=settings.system, changed_s=time.time())
 
-    def _tell(self, caller, channel: Channel, turn: Turn, live: LiveReply, fitted: Fitted,
+    def _tell(self, caller, channel: Channel, turn: Turn, replies: list[LiveReply], fitted: Fitted,
               settings: ReplySettings) -> None:
         if caller.outbox is not None:
             channel.join(caller.outbox, None, dict)
         if turn.is_new_conversation:
             channel.publish(caller.conversation_event(turn.conversation))
+        if turn.unpicked:
+            channel.publish(picked_event(turn.last_answer, list(turn.unpicked)))
         if turn.is_new_question:
             channel.publish(message_event(turn.question, edge="read"))
-        channel.publish(message_event(turn.reply, live, edge="written"))
+        for live in replies:
+            channel.publish(message_event(live.message, [live], edge="written"))
         if fitted.left_out:
             self._teller.left_out(channel, fitted.left_out)
-        if any(message.ids and message.fingerprint != live.message.fingerprint for message in turn.history):
+        if any(message.ids and message.fingerprint != turn.reply.fingerprint for message in turn.history):
             self._teller.encoded_again(channel)
         if settings.system != turn.conversation.system and not turn.is_new_conversation:
             self._teller.system_changed(channel)

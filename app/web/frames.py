@@ -37,6 +37,7 @@ TYPES = {
     "regenerate": (("conversation", "message"), ("request", "settings")),
     "continue": (("conversation", "message"), ("request", "settings")),
     "edit": (("conversation", "message", "text"), ("request", "base", "settings")),
+    "pick": (("conversation", "message"), ("request",)),
     "rename": (("conversation", "title"), ("request",)),
     "delete": (("conversation",), ("request",)),
     "ping": ((), ()),

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from flask import Blueprint, current_app, render_template, url_for
 
 from app.chat.chats import Caller
-from app.chat.reply_settings import MAX_TOKENS
+from app.chat.reply_settings import MAX_ANSWERS, MAX_TOKENS
 from app.chat.texts import MAX_TEXT_BYTES
 from app.web.sessions import owner, prolong_session
 
@@ -42,7 +42,8 @@ def _chat_page(cid: str | None):
         events=chat["events"] if chat else [],
         conversations=replies.chats.list(caller),
         defaults=asdict(replies.defaults),
-        limits={"text_bytes": MAX_TEXT_BYTES, "max_tokens": MAX_TOKENS, "context": snapshot.context},
+        limits={"text_bytes": MAX_TEXT_BYTES, "max_tokens": MAX_TOKENS, "context": snapshot.context,
+                "answers": min(MAX_ANSWERS, parts.settings.rows)},
         model_name=snapshot.model.name,
         ready=snapshot.state == "ready",
         state=chat["state"] if chat and snapshot.state == "ready" else "idle" if snapshot.state == "ready" else state)

@@ -66,8 +66,8 @@ class Listener:
         self._pinged_at = time.monotonic()
         self._engine_state = "ready"
         self._wishes = {"open": self._open, "send": self._send, "stop": self._stop, "regenerate": self._regenerate,
-                        "continue": self._continue, "edit": self._edit, "rename": self._rename, "delete": self._delete,
-                        "ping": self._ping}
+                        "continue": self._continue, "edit": self._edit, "pick": self._pick, "rename": self._rename,
+                        "delete": self._delete, "ping": self._ping}
         ws.sock.is_busy = lambda: len(ws.input_buffer) >= FRAMES_WAITING
         replies.hub.connect(self._outbox)
 
@@ -169,6 +169,9 @@ class Listener:
 
     def _edit(self, conversation, message, text, request, base, settings):
         self._replies.edit(self.caller, conversation, message, text, settings, request, base)
+
+    def _pick(self, conversation, message, request):
+        self._replies.chats.pick(self.caller, conversation, message)
 
     def _rename(self, conversation, title, request):
         self._replies.chats.rename(self.caller, conversation, title)

@@ -7,20 +7,23 @@ offers beyond them (logits of the last position alone) is found out here.
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Sequence
 
 import torch
 
 from app.engine.kv_cache import KVCache
+from app.engine.thread_governor import ThreadGovernor
 
 READ_CHUNK_TOKENS = 128  # a prompt is read in pieces of this many tokens: what others wait between their tokens
 
 
 class ModelRunner:
-    """One model, its cache and how to run it. Belongs to the thread that runs it."""
+    """One model and how to run it. Belongs to the thread that runs it. `governor` sets its number of threads."""
 
-    def __init__(self, model):
+    def __init__(self, model, governor: ThreadGovernor | None = None):
         self.model = model
+        self._governor = governor
         self.device = model.get_device()
         self._last_only = "last_only" in inspect.signature(model.forward).parameters
 
@@ -33,8 +36,11 @@ class ModelRunner:
         """B equally long lists of T ids -> logits (B, V) after the last of each."""
         batch = torch.tensor(ids, dtype=torch.long, device=self.device)  # (B, T)
         options = {"last_only": True} if self._last_only else {}
+        started = time.perf_counter()
         logits = self.model.forward(batch, **options) if cache is None \
             else self.model.forward(batch, kv_cache=cache, **options)
+        if self._governor is not None:
+            self._governor.took(batch.numel(), time.perf_counter() - started)
         return logits[:, -1, :]
 
     def read(self, ids: Sequence[int], row: KVCache, chunk_tokens: int = READ_CHUNK_TOKENS) -> torch.Tensor:

@@ -27,6 +27,7 @@ from app.engine.reference_lane import ReferenceLane
 from app.engine.reply_job import ReplyJob
 from app.engine.retention import Retention
 from app.engine.sequence import ReplyRules, Sequence
+from app.engine.thread_governor import ThreadGovernor
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ class Scheduler:
     """Serves many replies with one model and one cache of `rows` rows of `context` tokens."""
 
     def __init__(self, model, tokenizer, *, rows: int, context: int):
-        self.runner = ModelRunner(model)
+        self.runner = ModelRunner(model, ThreadGovernor.for_model(model))
         self.context = min(context, self.runner.max_context)
         self.cache = KVCache.for_model(model, rows, self.context)
         self.retention = Retention(self.cache)

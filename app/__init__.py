@@ -27,7 +27,8 @@ def create_app(settings=None, *, model=None, tokenizer=None):
     root = Path(__file__).parent.parent
     flask_app = Flask(__name__, template_folder=str(root / "templates"), static_folder=str(root / "static"))
     worker = EngineWorker(lambda: (model, tokenizer) if model is not None else _load(settings),
-                          rows=settings.rows, context=settings.context, warm_up=model is None)
+                          rows=settings.rows, cache_bytes=settings.cache_memory, context=settings.context,
+                          warm_up=model is None)
     store = Store(settings.data)
     replies = Replies(worker, store, settings)
     flask_app.extensions["glasschat"] = Parts(settings, worker, store, replies)

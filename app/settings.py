@@ -73,6 +73,17 @@ def number(lowest: float, highest: float) -> Kind:
     return Kind(f"a number from {lowest:g} to {highest:g}", read)
 
 
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def _read_bytes(text: str) -> int:
+    size = re.fullmatch(r"([0-9]{1,15})(\.[0-9]{1,6})? ?([A-Za-z]*)", text.strip())
+    _require(size is not None and size[3].upper() in _UNITS)
+    value = int(float(size[1] + (size[2] or "")) * _UNITS[size[3].upper()])
+    _require(0 < value <= 2**50)
+    return value
+
+
 def text_up_to(characters: int) -> Kind:
     def read(text: str) -> str:
         _require(len(text) <= characters)
@@ -105,6 +116,7 @@ def _read_prefix(text: str) -> str:
 
 MODEL = Kind('"default" or the path of a model', _read_name)
 HOST = Kind("a host name or address, such as 127.0.0.1, ::1 or 0.0.0.0", _read_host)
+BYTES = Kind("a size such as 500MB or 2GiB", _read_bytes)
 FOLDER = Kind("a folder, or a path where one can be made", _read_folder)
 PREFIX = Kind("a path that begins with /, such as /chat, of letters, digits, and . _ ~ -", _read_prefix)
 
@@ -151,6 +163,8 @@ class Settings:
                         "folder of the database and the secret key", "your own data folder")
     context: int = option(2048, "CHAT_CONTEXT", whole_number(16, 1_048_576), "tokens that a conversation may hold, at most what the model allows")
     rows: int = option(8, "CHAT_ROWS", whole_number(1, 1024), "conversations that the cache holds at once")
+    cache_memory: int | None = option(None, "CHAT_CACHE_MEMORY", BYTES,
+                                      "memory for the cache; sets how many conversations it holds, in place of --rows", "what --rows takes")
     prefix: str = option("", "CHAT_PREFIX", PREFIX, "path prefix behind a proxy, such as /chat", "none")
     system: str | None = option(None, "CHAT_SYSTEM", text_up_to(MAX_SYSTEM_CHARACTERS), "system prompt", "the model's own")
     temperature: float | None = option(None, None, number(0, MAX_TEMPERATURE), "0 always takes the likeliest token; higher is more varied",

@@ -18,14 +18,16 @@ def from_line(*arguments, environ=None, names=()):
 GOOD = [
     ("model", "some/folder", "some/folder"), ("device", "cpu", "cpu"), ("dtype", "bfloat16", "bfloat16"),
     ("threads", "2", 2), ("host", "::1", "::1"), ("port", "65535", 65535), ("data", "data", Path("data")),
-    ("context", "8192", 8192), ("rows", "1", 1), ("prefix", "/chat/", "/chat"), ("prefix", "/", ""), ("prefix", "/a/b", "/a/b"),
+    ("context", "8192", 8192), ("rows", "1", 1), ("cache_memory", "2GiB", 2**31),
+    ("cache_memory", "1.5 MB", 1_500_000), ("cache_memory", "4096", 4096), ("prefix", "/chat/", "/chat"), ("prefix", "/", ""), ("prefix", "/a/b", "/a/b"),
     ("system", "Be brief.", "Be brief."), ("temperature", "0", 0.0), ("temperature", "1e-4", 1e-4), ("temperature", "2", 2.0),
     ("top_k", "0", 0), ("top_k", "49153", 49153), ("max_tokens", "1", 1), ("seed", "0", 0), ("seed", str(MAX_SEED), MAX_SEED),
 ]
 WRONG = [
     ("model", " "), ("device", "gpu"), ("device", "CPU"), ("dtype", "int8"), ("threads", "0"), ("threads", "two"), ("host", "a b"),
     ("host", "http://x/"), ("port", "0"), ("port", "65536"), ("port", "80.5"), ("port", "-1"), ("port", "٨٠"),
-    ("data", str(Path(__file__))), ("data", str(Path(__file__) / "inside")), ("context", "15"), ("rows", "0"), ("prefix", "chat"),
+    ("data", str(Path(__file__))), ("data", str(Path(__file__) / "inside")), ("context", "15"), ("rows", "0"), ("cache_memory", "much"), ("cache_memory", "0"),
+    ("cache_memory", "-1GB"), ("cache_memory", "2 GiBs"), ("cache_memory", "9" * 30), ("prefix", "chat"),
     ("prefix", "/a b"), ("prefix", "/a//b"), ("system", "x" * 20_001), ("temperature", "-1"), ("temperature", "nan"),
     ("temperature", "inf"), ("temperature", "hot"), ("temperature", "101"), ("top_k", "-1"), ("top_k", "2.5"), ("max_tokens", "0"),
     ("max_tokens", "-1"), ("max_tokens", "1000000000"), ("seed", "-1"), ("seed", str(2**64)), ("seed", "1" * 5000),

@@ -25,11 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lengths", metavar="N,N,...", default="32,256,1000", help="prompt lengths in tokens (32,256,1000)")
     parser.add_argument("--tokens", metavar="N", default="32", help="tokens to write after each prompt (32)")
     parser.add_argument("--rounds", metavar="N", default="3", help="rounds to take the median of (3)")
+    parser.add_argument("--batch", metavar="N,N,...", help="measure how many rows write at once instead, such as 1,2,4,8")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
 def run(args: argparse.Namespace) -> int:
-    lengths = _lengths(args.lengths)
+    lengths = _numbers(args.lengths, "--lengths", whole_number(1, 1_000_000))
+    batches = _numbers(args.batch, "--batch", whole_number(1, 256)) if args.batch else []
     tokens = _whole(args.tokens, "--tokens", whole_number(2, 10_000))
     rounds = _whole(args.rounds, "--rounds", whole_number(1, 1000))
     settings = Settings.from_args(args)
@@ -39,12 +41,12 @@ def run(args: argparse.Namespace) -> int:
     bench = Bench(model, tokenizer)
     if longest > bench.runner.max_context:
         raise SettingsError("--lengths", args.lengths, f"at most {bench.runner.max_context - tokens - 1} tokens with this model")
-    results = bench.measure(lengths, tokens, rounds)
+    results = bench.measure_batches(batches, min(lengths), tokens, rounds) if batches else bench.measure(lengths, tokens, rounds)
     about = bench.about()
     if args.json:
         print(json.dumps({**about, "rounds": rounds, "written_tokens": tokens, "results": [asdict(each) for each in results]}))
     else:
-        print("\n".join(table(about, results)))
+        print("\n".join((batch_table if batches else table)(about, results)))
     return 0
 
 
@@ -55,12 +57,11 @@ def _whole(text: str, flag: str, kind: Kind) -> int:
         raise SettingsError(flag, text, kind.allowed) from None
 
 
-def _lengths(text: str) -> list[int]:
-    kind = whole_number(1, 1_000_000)
+def _numbers(text: str, flag: str, kind: Kind) -> list[int]:
     try:
         return sorted({kind.read(each) for each in text.split(",")})
     except ValueError:
-        raise SettingsError("--lengths", text, f"{kind.allowed}, or several with commas between them") from None
+        raise SettingsError(flag, text, f"{kind.allowed}, or several with commas between them") from None
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,15 @@ class Result:
     @property
     def times_faster(self) -> float:
         return self.write_tokens_per_s / self.write_tokens_per_s_without_cache
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """Speeds in tokens a second of so many rows that write at once, after prompts of this length."""
+    rows: int
+    prompt_tokens: int
+    write_tokens_per_s: float
+    write_tokens_per_s_each: float
 
 
 class Bench:
@@ -92,6 +102,29 @@ class Bench:
             for length in lengths:
                 measured[length].append(self._round(self._prompt(length), tokens))
         return [Result(length, *(median(speeds) for speeds in zip(*measured[length]))) for length in lengths]
+
+    def measure_batches(self, batches: list[int], length: int, tokens: int, rounds: int) -> list[BatchResult]:
+        self._batch_round(max(batches), length, tokens=2)
+        measured = {rows: [] for rows in batches}
+        for _ in range(rounds):
+            for rows in batches:
+                measured[rows].append(self._batch_round(rows, length, tokens))
+        return [BatchResult(rows, length, median(measured[rows]), median(measured[rows]) / rows) for rows in batches]
+
+    def _batch_round(self, rows: int, length: int, tokens: int) -> float:
+        import torch
+
+        from app.engine.kv_cache import KVCache
+
+        with torch.inference_mode():
+            prompt = KVCache.for_model(self.model, 1, length)
+            token = int(self.runner.read(self._prompt(length), prompt).argmax())
+            cache = KVCache.for_model(self.model, rows, length + tokens)
+            cache.prefill(prompt)
+            ids, start = [[token]] * rows, time.perf_counter()
+            for _ in range(tokens):
+                ids = self.runner.forward(ids, cache).argmax(dim=-1, keepdim=True).tolist()
+            return rows * tokens / (time.perf_counter() - start)
 
     def _prompt(self, length: int) -> list[int]:
         once = self.tokenizer.encode(FILLER)
@@ -147,3 +180,12 @@ def table(about: dict[str, object], results: list[Result]) -> list[str]:
     return lines + [f"{each.prompt_tokens:8,} |{each.read_tokens_per_s:8,.0f} {each.read_tokens_per_s_without_cache:11,.0f}  |"
                     f"{each.write_tokens_per_s:8,.1f} {each.write_tokens_per_s_without_cache:11,.1f} {each.times_faster:9,.1f}x"
                     for each in results]
+
+
+def batch_table(about: dict[str, object], results: list[BatchResult]) -> list[str]:
+    lines = [f"{about['model']}, {about['cache_dtype']}, on {about['device']} with {about['threads']} threads, "
+             f"after {results[0].prompt_tokens:,} tokens", "",
+             "  rows | writing, tokens/s        ",
+             "       |   all together    each row",
+             "-------+--------------------------"]
+    return lines + [f"{each.rows:6} |{each.write_tokens_per_s:15,.1f} {each.write_tokens_per_s_each:11,.1f}" for each in results]

@@ -11,8 +11,8 @@ tried, and from time to time more again.
                   ◄──────── now and then, if faster ◄──
 
 In bfloat16 and float16 the numbers that are computed do not depend on it (compared bit for bit). In float32
-some do, and there the promise is that a seed repeats a reply exactly: it is not used. Belongs to the engine thread, as PyTorch counts threads
-for each thread by itself. This module must never run a model.
+some do, and there the promise is that a seed repeats a reply exactly: it is not used. A governor belongs to
+the engine thread, as PyTorch counts threads for each thread by itself. It must never run a model.
 """
 
 from __future__ import annotations

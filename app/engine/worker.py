@@ -36,17 +36,24 @@ class QueueFullError(RuntimeError):
     """Too many replies are waiting; the request was not taken."""
 
 
+class CacheTooSmallError(ValueError):
+    """Not even one conversation fits into the memory that the cache may take."""
+
+
 class EngineWorker:
     """`load()` gives (model, tokenizer) and runs on the engine thread, after `start`.
 
-    `rows` conversations of at most `context` tokens fit in the cache. `on_event` is the sink for what
+    `rows` conversations of at most `context` tokens fit in the cache; with `cache_bytes`, as many as fit in so
+    many bytes instead. `on_event` is the sink for what
     belongs to no request (Evicted). `warm_up` runs the model once before it is called ready.
     """
 
     def __init__(self, load: Callable[[], tuple[object, object]], *, rows: int = 8, context: int = 2048,
-                 max_queue: int = 64, on_event: Callable[[object], None] | None = None, warm_up: bool = True):
+                 cache_bytes: int | None = None, max_queue: int = 64, warm_up: bool = True,
+                 on_event: Callable[[object], None] | None = None):
         self.model = self.tokenizer = None
         self._load, self._rows, self._context, self._max_queue, self._warm_up = load, rows, context, max_queue, warm_up
+        self._cache_bytes = cache_bytes
         self.on_event = on_event or (lambda event: None)
         self._commands: queue.SimpleQueue = queue.SimpleQueue()
         self._ready = threading.Event()
@@ -128,6 +135,8 @@ class EngineWorker:
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         try:
             self.model, self.tokenizer = self._load()
+            if self._cache_bytes is not None:
+                self._rows = rows_in(self._cache_bytes, self.model, self._context)
             self._scheduler = Scheduler(self.model, self.tokenizer, rows=self._rows, context=self._context)
             if self._warm_up:
                 self._warm()
@@ -216,6 +225,16 @@ class EngineWorker:
             weights_dtype=str(weights_dtype).removeprefix("torch."), cache_dtype=str(cache.dtype).removeprefix("torch."),
             bytes_per_element=cache.k_cache.element_size(), bytes_per_token=cache.bytes_per_token,
             weight_bytes=int(weight_bytes))
+
+
+def rows_in(cache_bytes: int, model, context: int) -> int:
+    """How many rows of `context` tokens fit into so many bytes. Raises CacheTooSmallError where not one does."""
+    context = min(context, ModelRunner(model).max_context)
+    bytes_per_row = context * KVCache.for_model(model, 1, 1).bytes_per_token
+    if cache_bytes < bytes_per_row:
+        raise CacheTooSmallError(f"the cache may take {cache_bytes:,} bytes, but one conversation of {context:,} tokens takes "
+                                 f"{bytes_per_row:,}; allow more memory or a shorter context")
+    return cache_bytes // bytes_per_row
 
 
 def _failed(request: Request, sentence: str) -> Finished:

@@ -51,3 +51,15 @@ def test_a_length_beyond_the_models_is_told_in_one_line(bench):
     status, out, err = bench(ScriptedModel(sequence_len=64), "--lengths", "20,60", "--tokens", "4")
     assert (status, out) == (2, "")
     assert err == 'glasschat: --lengths is "20,60"; allowed: at most 59 tokens with this model\n'
+
+
+def test_a_batch_is_measured_row_by_row(bench):
+    model = ScriptedModel()
+    status, out, _ = bench(model, "--json", "--lengths", "10", "--batch", "4,1", "--tokens", "3", "--rounds", "1")
+    results = json.loads(out)["results"]
+    assert status == 0 and [(each["rows"], each["prompt_tokens"]) for each in results] == [(1, 10), (4, 10)]
+    assert all(each["write_tokens_per_s"] == pytest.approx(each["rows"] * each["write_tokens_per_s_each"]) for each in results)
+    assert model.tokens_computed == (10 + 4 * 2) + (10 + 1 * 3) + (10 + 4 * 3)
+    _, out, _ = bench(ScriptedModel(), "--batch", "1,2", "--tokens", "2", "--rounds", "1")
+    assert [line.split("|")[0].strip() for line in out.splitlines()[-2:]] == ["1", "2"]
+    assert bench(ScriptedModel(), "--batch", "0")[0] == 2

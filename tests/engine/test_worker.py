@@ -109,6 +109,15 @@ def test_a_request_that_proves_unfit_once_the_model_is_there_gets_its_sentence(s
     assert done.reason is Reason.ERROR and "97 tokens" in done.error
 
 
+def test_memory_for_the_cache_sets_the_number_of_rows(start):
+    bytes_per_row = 96 * 2 * 1 * 2 * 8 * 4
+    worker = start(ScriptModel({}), cache_bytes=3 * bytes_per_row + 5)
+    assert worker.wait_ready(20).pool.rows == 3 and worker.snapshot().pool.bytes_reserved == 3 * bytes_per_row
+    small = start(ScriptModel({}), cache_bytes=bytes_per_row - 1)
+    assert small.wait_ready(20).state == "failed"
+    assert f"one conversation of 96 tokens takes {bytes_per_row:,}" in small.snapshot().failure
+
+
 def test_the_queue_is_bounded_and_recovers(start):
     gate = Gate(ScriptModel({}))
     worker = start(gate, rows=1, max_queue=2)

@@ -25,7 +25,8 @@ from app.models.attention import masks_for
 from app.models.cache_views import cut
 from app.models.errors import ContextError
 from app.models.llama_layers import LayerWeights, compiled_layers, rms_norm, run_layers
-from app.models.projection import Projection
+from app.models.output_head import OutputHead
+from app.models.projection import Projection, can_pack
 from app.models.reference import ReferenceGeneration
 
 
@@ -65,7 +66,7 @@ def weight_shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:
 
 
 class Llama(ReferenceGeneration):
-    """A model ready to compute. `weight(name)` gives each of `weight_shapes` as a float32 tensor, once.
+    """A model ready to compute. `weight(name)` gives each of `weight_shapes` as a float32 tensor.
 
     `context` is how many positions can be computed (the RoPE table is made as large), at most and by default
     `config.sequence_len`; a forward beyond it raises ContextError before anything is written.
@@ -86,8 +87,9 @@ class Llama(ReferenceGeneration):
         def norm(name: str) -> torch.Tensor:  # as `rms_norm` wants it
             return weight(f"{name}.weight").to(device) * config.n_embd**0.5
 
-        self.embedding = take("token_embd")  # (V, C)
-        self._head = Projection(self.embedding if config.tied_head else take("output"))
+        table = weight("token_embd.weight")  # (V, C)
+        self.embedding = table.to(device, dtype)
+        self._head = OutputHead(table, self.embedding) if config.tied_head else OutputHead(weight("output.weight"), take("output"))
         self._layers = []
         for layer in range(config.n_layer):
             q, k, v, out, up, gate, down = (f"blk.{layer}.{part}" for part in PROJECTIONS)
@@ -97,10 +99,11 @@ class Llama(ReferenceGeneration):
         self._norm = norm("output_norm")
         self._eps = torch.tensor((config.n_embd * config.norm_eps)**0.5, device=device)
         self._cos, self._sin = _rotary_table(config, self.max_context, device, dtype)  # (positions, D)
+        self._packed = can_pack(torch.device(device).type, dtype)
         self._run_layers = compiled_layers() if torch.device(device).type == "cpu" else run_layers
-        counted = sum(math.prod(shape) * (4 if len(shape) == 1 else dtype.itemsize) for shape in weight_shapes(config).values())
-        copied = self._head.weight_bytes if config.tied_head and self._head.packed else 0
-        self.weight_bytes = counted + copied  # what they take in memory: a packed head is a second copy of the embedding
+        # What the weights take in memory. A tied head is a second copy of the embedding where it lies otherwise than that.
+        self.weight_bytes = self._head.copied_bytes * config.tied_head + sum(
+            math.prod(shape) * (4 if len(shape) == 1 else dtype.itemsize) for shape in weight_shapes(config).values())
 
     def get_device(self) -> torch.device:
         return self.embedding.device
@@ -119,15 +122,16 @@ class Llama(ReferenceGeneration):
         if kv_cache is not None:
             assert kv_cache.dtype == self.cache_dtype, f"a cache of {kv_cache.dtype} for a model of {self.cache_dtype}"
         groups = [] if kv_cache is None else cut(kv_cache, starts, num_new)
-        x = F.embedding(ids, self.embedding).float()  # (B, T, C)
-        masks = masks_for(groups, num_new, self.cache_dtype, x.device)
-        self._run_layers(x, *rotary, self._eps, self._layers, self._head.packed, self.config.n_head, self.config.n_kv_head,
-                         groups, masks)
+        masks = masks_for(groups, num_new, self.cache_dtype, ids.device)
+        x = F.embedding(ids.flatten(), self.embedding).float()  # (B·T, C)
+        self._run_layers(x, *rotary, self._eps, self._layers, self._packed, num_rows, self.config.n_head,
+                         self.config.n_kv_head, groups, masks)
         if kv_cache is not None:
             kv_cache.advance(num_new)
         if last_only:
-            x = x[:, -1:]
-        return self._head(rms_norm(x, self._norm, self._eps, self.cache_dtype)).float()  # (B, T, V)
+            x = x[num_new - 1::num_new]  # (B, C)
+        logits = self._head(rms_norm(x, self._norm, self._eps, torch.float32))
+        return logits.view(num_rows, -1, self.config.vocab_size)
 
     def _rotary(self, starts: list[int], num_new: int) -> tuple[torch.Tensor, torch.Tensor]:
         """cos and sin for T positions from each start, (1 or B, T, 1, D)."""

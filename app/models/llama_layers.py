@@ -33,37 +33,37 @@ class LayerWeights(NamedTuple):
     mlp_down: Tensor        # (C, M)
 
 
-def run_layers(x: Tensor, cos: Tensor, sin: Tensor, eps: Tensor, layers: list[LayerWeights], packed: bool, num_heads: int,
-               num_kv_heads: int, groups: list[Group], masks: list[Tensor | None]) -> None:
-    """Takes x (B, T, C), float32, through all layers, in place. Keys and values go into the cache, if there is one."""
-    num_rows, num_new, head_dim, turned = x.shape[0], x.shape[1], cos.shape[-1], num_heads + num_kv_heads
+def run_layers(x: Tensor, cos: Tensor, sin: Tensor, eps: Tensor, layers: list[LayerWeights], packed: bool, num_rows: int,
+               num_heads: int, num_kv_heads: int, groups: list[Group], masks: list[Tensor | None]) -> None:
+    """Takes x (B·T, C), float32, through all layers, in place. Keys and values go into the cache, if there is one."""
+    num_new, head_dim, turned = x.shape[0] // num_rows, cos.shape[-1], num_heads + num_kv_heads
     for index, layer in enumerate(layers):
         heads = project(rms_norm(x, layer.attention_norm, eps, cos.dtype), layer.qkv, packed)
-        heads = heads.view(num_rows, num_new, turned + num_kv_heads, head_dim)
+        heads = heads.view(num_rows, num_new, turned + num_kv_heads, head_dim)  # (B, T, H + 2G, D)
         qk = rotate(heads[:, :, :turned], cos, sin)
         y = attend_groups(qk[:, :, :num_heads], qk[:, :, num_heads:], heads[:, :, turned:], groups, masks, index, None)
-        x += project(y.reshape(num_rows, num_new, -1), layer.attention_out, packed)
+        x += project(y.reshape(x.shape[0], num_heads * head_dim), layer.attention_out, packed)
         up_gate = project(rms_norm(x, layer.mlp_norm, eps, cos.dtype), layer.up_gate, packed)
         x += project(silu_gate(up_gate), layer.mlp_down, packed)
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: Tensor, dtype: torch.dtype) -> Tensor:
-    """RMS norm of x (B, T, C), float32: x / sqrt(mean(x²) + eps) · weight, as `dtype`.
+    """RMS norm of x (N, C), float32: x / sqrt(mean(x²) + eps) · weight, as `dtype`.
 
     With n = |x|, sqrt(mean(x²) + eps) = hypot(n, sqrt(C·eps)) / sqrt(C): `eps` is given as sqrt(C·eps) and
     `weight` as weight·sqrt(C), and four operations do what takes nine in F.rms_norm.
     """
-    size = torch.hypot(torch.linalg.vector_norm(x, 2.0, [-1], True), eps)  # (B, T, 1)
+    size = torch.hypot(torch.linalg.vector_norm(x, 2.0, [-1], True), eps)  # (N, 1)
     return (x * weight).div_(size).to(dtype)
 
 
 def silu_gate(up_gate: Tensor) -> Tensor:
-    """(B, T, 2M) -> up · silu(gate) (B, T, M), where up is the first half and gate the second.
+    """(N, 2M) -> up · silu(gate) (N, M), where up is the first half and gate the second.
 
     silu(g) = g · sigmoid(g), and F.glu gives up · sigmoid(gate): on a half that is not contiguous F.silu
     takes fifty times as long.
     """
-    return F.glu(up_gate, -1).mul_(up_gate[:, :, up_gate.shape[-1] // 2:])
+    return F.glu(up_gate, -1).mul_(up_gate[:, up_gate.shape[1] // 2:])
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from app.engine import Engine, KVCache
+from app.engine.messages import Reason, Request
+from app.engine.scheduler import Scheduler
 
 FIXTURE = json.loads((Path(__file__).parent.parent / "fixtures" / "smollm2.json").read_text(encoding="utf-8"))
 CHATS = [pytest.param(chat, id=chat["messages"][-1]["content"]) for chat in FIXTURE["chats"]]
@@ -59,3 +61,23 @@ def test_the_numbers_of_the_default_model(smollm2):
     assert config.norm_eps == pytest.approx(1e-5) and config.tied_head
     assert KVCache.for_model(smollm2, 1, 1).bytes_per_token == 2 * 30 * 3 * 64 * 4 == 46_080
     assert smollm2.max_context == 512 and smollm2.recommended == {"temperature": 0.2, "top_k": 50}
+
+
+def test_every_turn_reads_only_what_is_new_and_writes_what_is_written_from_scratch(smollm2, smollm2_tokenizer):
+    scheduler = Scheduler(smollm2, smollm2_tokenizer, rows=1, context=400)
+    messages, stored = [], []
+    for question in ("What is the capital of Japan?", "And of Italy?", "Thank you. Say goodbye in one short sentence."):
+        messages.append({"role": "user", "content": question})
+        prompt = smollm2_tokenizer.render_for_completion({"messages": [*messages, {"role": "assistant", "content": ""}]})
+        assert prompt[:len(stored)] == stored
+        heard = []
+        scheduler.submit(Request("reply", "chat", tuple(prompt), temperature=0.0, max_tokens=100), heard.append)
+        while scheduler.busy:
+            scheduler.step()
+        done = heard[-1]
+        assert done.reason is Reason.STOP
+        assert (done.counts.reused, done.counts.read) == (max(0, len(stored) - 1), len(prompt) - max(0, len(stored) - 1))
+        from_scratch, _ = Engine(smollm2, smollm2_tokenizer).generate_batch(prompt, temperature=0.0, max_tokens=100)
+        assert list(done.kept_ids[:-1]) == from_scratch[0][len(prompt):]
+        messages.append({"role": "assistant", "content": smollm2_tokenizer.decode(done.kept_ids[:-1])})
+        stored = [*prompt, *done.kept_ids]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import queue
-import secrets
 import sys
 import unicodedata
 from collections.abc import Iterator
@@ -139,18 +138,15 @@ class Asking:
             yield event
 
     def _request(self, text: str):
+        from app.chat.reply_settings import ReplySettings
         from app.engine.messages import Request
 
-        settings, recommended = self.settings, getattr(self.worker.model, "recommended", None) or {}
+        asked = ReplySettings.defaults(self.settings, self.worker.model).with_seed()
         messages = [{"role": "user", "content": text}, {"role": "assistant", "content": ""}]
-        if settings.system is not None:
-            messages.insert(0, {"role": "system", "content": settings.system})
-        return Request(
-            reply=NAME, conversation=NAME, prompt_ids=tuple(self.worker.tokenizer.render_for_completion({"messages": messages})),
-            temperature=recommended.get("temperature", 1.0) if settings.temperature is None else settings.temperature,
-            top_k=recommended.get("top_k") if settings.top_k is None else settings.top_k,
-            max_tokens=settings.max_tokens, seed=secrets.randbelow(2**32) if settings.seed is None else settings.seed,
-            use_cache=self.use_cache)
+        if asked.system is not None:
+            messages.insert(0, {"role": "system", "content": asked.system})
+        prompt_ids = tuple(self.worker.tokenizer.render_for_completion({"messages": messages}))
+        return Request(NAME, NAME, prompt_ids, asked.temperature, asked.top_k, asked.max_tokens, asked.seed, self.use_cache)
 
     def _status(self) -> int:
         if self.finished.reason == "error":

@@ -24,10 +24,11 @@ const { root, socket } = document.body.dataset;
 const page = pageJson("page-data");
 
 let asked = null;      // {request, text}: a question that the server has not taken yet
-let stopWanted = false; // stop was pressed before the reply had a name
+let stopWanted = false; // stop was pressed: for all that is being written, also what has no name yet
+const stopped = new Set(); // the replies that the server was told to stop
 
 const notice = mountNotice(element("notice"));
-const panel = mountPanel(element("panel"), element("panel-line"), () => settings.current.use_cache);
+const panel = mountPanel(element("panel"), element("panel-line"), () => settings.current.use_cache, page.beside);
 const confirm = mountConfirm(element("confirm-dialog"));
 const status = mountStatus(element("state"), element("announcer"), {
   state: page.state,
@@ -55,6 +56,8 @@ const transcript = mountTranscript(element("messages"), element("welcome"), scro
   repeat: (message, followers) => again(message, followers, repeating(message.settings)),
   continue: goOn,
   edit: (message, text) => send(text, { type: "edit", message: message.id }),
+  pick,
+  stop: (message) => stopOne(message.id),
 });
 
 const counter = mountCounter({
@@ -108,11 +111,12 @@ function apply(event) {
   status.receive(event);
   if (event.type === "cache") sidebar.tokens(event.cache.conversation?.tokens);
   if (event.type === "done") ended(event);
-  if (stopWanted && transcript.writingId) stop();
+  if (stopWanted) stopAll();
 }
 
 function settle(event) {
-  if (event.type !== "error" && asked.isTyped) composer.taken(asked.text);
+  if (event.type === "error") stopWanted = false; // there is nothing to be stopped
+  else if (asked.isTyped) composer.taken(asked.text);
   asked = null;
   composer.sending(false);
   status.sending(false);
@@ -139,13 +143,14 @@ function renamed(event) {
 
 function ended(event) {
   status.replyEnded(event);
+  if (transcript.writingIds.length) return; // others are written beside it
   stopWanted = false;
   sidebar.refresh();
 }
 
 // --- from the person
 
-const isBusy = () => asked !== null || transcript.writingId !== null;
+const isBusy = () => asked !== null || transcript.writingIds.length > 0;
 
 /** Sends a question, new or edited; false when it was not. */
 function send(text, frame) {
@@ -176,7 +181,7 @@ function goOn(message) {
 
 /** The settings that make the same answer once more. */
 function repeating(made) {
-  const wanted = { ...settings.current };
+  const { n, ...wanted } = settings.current; // one answer, whatever was asked for
   for (const name of ["seed", "temperature", "top_k", "max_tokens", "use_cache"]) {
     if (made[name] !== null && made[name] !== undefined) wanted[name] = made[name];
   }
@@ -190,9 +195,25 @@ function stop() {
     composer.busy = isBusy();
     return;
   }
-  const message = transcript.writingId;
-  stopWanted = message === null;
-  if (message && !channel.tell({ type: "stop", message })) notice.show(say("notice.offline"));
+  stopWanted = true;
+  stopped.clear();
+  stopAll();
+}
+
+function stopAll() {
+  for (const id of transcript.writingIds) if (!stopped.has(id)) stopOne(id);
+}
+
+function stopOne(message) {
+  stopped.add(message);
+  if (!channel.tell({ type: "stop", message })) notice.show(say("notice.offline"));
+}
+
+/** Of several answers, go on with this one. */
+function pick(message) {
+  notice.hide();
+  if (!channel.tell({ type: "pick", message: message.id })) return notice.show(say("notice.offline"));
+  composer.focus();
 }
 
 async function forget() {

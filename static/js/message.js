@@ -1,6 +1,7 @@
 // One message of the conversation: the server's element, kept up to date. Text that a model or a person
 // wrote goes in as text; only the server's own finished blocks go in as HTML.
 
+import { markAnswer } from "./answers.js";
 import { clone, fill, setText, slot } from "./dom.js";
 import { count, rate } from "./format.js";
 import { mountTail } from "./tail.js";
@@ -13,6 +14,7 @@ export function newMessage(view) {
   element.dataset.id = view.id;
   element.dataset.edge = view.edge ?? "";
   element.classList.toggle("is-left-out", Boolean(view.left_out));
+  markAnswer(element, view);
   const message = mountMessage(element);
   if (view.role === "user") {
     fill(element, "text", view.text ?? "");

@@ -1,6 +1,7 @@
 // The numbers of what the model remembers. Takes `cache` events and the stats of a reply, shows the newest once
 // a frame. Computes only what the contract defines from them.
 
+import { mountCopies } from "./copies.js";
 import { fill, setText, slot } from "./dom.js";
 import { bytes, count, rate, seconds } from "./format.js";
 import { say } from "./words.js";
@@ -9,12 +10,15 @@ const EVENTS_SHOWN = 4;
 const SPEED_EVERY_MS = 250; // a number that changes faster than this cannot be read
 const SPEED_AFTER_MS = 400;
 
-/** `usesCache()`: whether the reply that begins now does; its end says so for certain. */
-export function mountPanel(element, line, usesCache) {
+/** `usesCache()`: whether the reply that begins now does; its end says so for certain. `besideNow`: ids of answers
+    that are written beside another, which is the one that the numbers speak of. */
+export function mountPanel(element, line, usesCache, besideNow) {
+  let beside = new Set(besideNow);
   let cache = null;
   let isStale = false;
   let isReference = element.hasAttribute("data-reference"); // the last reply was made without the cache
   let speed = null; // while writing: {from, to, tokens, shown}
+  const copies = mountCopies(element.querySelector("#copies"));
 
   const number = (name, value, text) => {
     const place = slot(element, name);
@@ -43,6 +47,7 @@ export function mountPanel(element, line, usesCache) {
     fill(element, "without_cache", count(reply.without_cache));
     paintBar(tokens, limit, reply, made);
     paintMachine(pool, model, process);
+    copies.show(cache.copies, model.bytes_per_token);
     fill(element, "formula", !model.n_layer ? "" : say("panel.formula", {
       layers: model.n_layer, heads: model.n_kv_head, dim: model.head_dim, tokens: count(tokens),
       element: model.bytes_per_element, bytes: count(here.bytes_used),
@@ -123,13 +128,23 @@ export function mountPanel(element, line, usesCache) {
     },
     message(event) {
       if (event.role !== "assistant" || event.repeat) return;
+      if (event.answer > 0) {
+        beside.add(event.id);
+        return;
+      }
       speed = null;
       setReference(!usesCache());
       for (const name of ["first", "reads", "writes"]) fill(element, name, "–");
     },
-    token: countSpeed,
+    token(event) { if (!beside.has(event.message)) countSpeed(event); },
     event: addEvent,
+    picked(event) {
+      beside = new Set(event.others);
+      showStats(event.stats);
+      if (cache) handlers.cache({ cache: { ...cache, copies: undefined } }); // the rest is told in a moment
+    },
     done(event) {
+      if (beside.has(event.message)) return;
       speed = null;
       if (event.stats) setReference(event.stats.use_cache === false);
       showStats(event.stats);
@@ -138,6 +153,7 @@ export function mountPanel(element, line, usesCache) {
       if (event.cache) handlers.cache({ cache: event.cache });
       slot(element, "events").replaceChildren();
       for (const past of event.events ?? []) addEvent(past);
+      beside = new Set((event.messages ?? []).flatMap((message) => message.others ?? []).map(({ id }) => id));
       const last = event.messages?.findLast((message) => message.stats);
       setReference(last?.stats.use_cache === false);
       showStats(last?.stats);

@@ -4,7 +4,7 @@
 import { closeByButtons } from "./dialogs.js";
 import { kept, tab } from "./storage.js";
 
-const NUMBERS = ["temperature", "top_k", "max_tokens", "seed"];
+const NUMBERS = ["temperature", "top_k", "max_tokens", "seed", "n"];
 
 export function mountSettings({ button, dialog, cacheSwitch, cacheNote, onCacheSwitch }) {
   const form = dialog.querySelector("form");
@@ -54,8 +54,12 @@ export function mountSettings({ button, dialog, cacheSwitch, cacheNote, onCacheS
         input.placeholder = page.getElementById(input.id)?.placeholder ?? input.placeholder;
       }
     },
-    /** For a `send`: only what differs from the model's own. */
-    get current() { return { ...saved, use_cache: cacheSwitch.checked }; },
+    /** For a `send`: only what differs from the model's own. Several answers at once need the cache. */
+    get current() {
+      const { n = 1, ...wanted } = saved;
+      const answers = cacheSwitch.checked ? Math.min(n, Number(form.elements.n.max)) : 1;
+      return { ...wanted, ...(answers > 1 && { n: answers }), use_cache: cacheSwitch.checked };
+    },
   };
 }
 

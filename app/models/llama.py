@@ -87,9 +87,12 @@ class Llama(ReferenceGeneration):
         def norm(name: str) -> torch.Tensor:  # as `rms_norm` wants it
             return weight(f"{name}.weight").to(device) * config.n_embd**0.5
 
-        table = weight("token_embd.weight")  # (V, C)
-        self.embedding = table.to(device, dtype)
-        self._head = OutputHead(table, self.embedding) if config.tied_head else OutputHead(weight("output.weight"), take("output"))
+        table = weight("token_embd.weight")
+        self.embedding = table.to(device, dtype)  # (V, C)
+        if config.tied_head:
+            self._head = OutputHead(table, self.embedding)
+        else:
+            self._head = OutputHead(weight("output.weight"), take("output"))
         self._layers = []
         for layer in range(config.n_layer):
             q, k, v, out, up, gate, down = (f"blk.{layer}.{part}" for part in PROJECTIONS)
@@ -101,7 +104,7 @@ class Llama(ReferenceGeneration):
         self._cos, self._sin = _rotary_table(config, self.max_context, device, dtype)  # (positions, D)
         self._packed = can_pack(torch.device(device).type, dtype)
         self._run_layers = compiled_layers() if torch.device(device).type == "cpu" else run_layers
-        # What the weights take in memory. A tied head is a second copy of the embedding where it lies otherwise than that.
+        # What the weights take in memory. A tied head that lies otherwise than the embedding is a second copy of it.
         self.weight_bytes = self._head.copied_bytes * config.tied_head + sum(
             math.prod(shape) * (4 if len(shape) == 1 else dtype.itemsize) for shape in weight_shapes(config).values())
 
@@ -141,7 +144,8 @@ class Llama(ReferenceGeneration):
         if min(starts) == end - num_new:
             positions = slice(starts[0], end)
             return self._cos[None, positions, None], self._sin[None, positions, None]
-        positions = torch.tensor([range(start, start + num_new) for start in starts], device=self.get_device())  # (B, T)
+        positions = torch.tensor([range(start, start + num_new) for start in starts])  # (B, T)
+        positions = positions.to(self.get_device())
         return self._cos[positions].unsqueeze(2), self._sin[positions].unsqueeze(2)
 
 

@@ -33,8 +33,9 @@ class LayerWeights(NamedTuple):
     mlp_down: Tensor        # (C, M)
 
 
-def run_layers(x: Tensor, cos: Tensor, sin: Tensor, eps: Tensor, layers: list[LayerWeights], packed: bool, num_rows: int,
-               num_heads: int, num_kv_heads: int, groups: list[Group], masks: list[Tensor | None]) -> None:
+def run_layers(x: Tensor, cos: Tensor, sin: Tensor, eps: Tensor, layers: list[LayerWeights], packed: bool,
+               num_rows: int, num_heads: int, num_kv_heads: int, groups: list[Group],
+               masks: list[Tensor | None]) -> None:
     """Takes x (B·T, C), float32, through all layers, in place. Keys and values go into the cache, if there is one."""
     num_new, head_dim, turned = x.shape[0] // num_rows, cos.shape[-1], num_heads + num_kv_heads
     for index, layer in enumerate(layers):

@@ -31,7 +31,7 @@ def load_model(path: str | Path = "default", device: str | torch.device = "cpu",
     file = Path(path).expanduser()
     if file.is_file():
         if not is_gguf(file) and file.suffix != ".gguf":
-            raise ModelError(f"{file} is not a model: give a GGUF file, or the folder that a nanochat checkpoint lies in.")
+            raise ModelError(f"{file} is not a model: give a GGUF file, or the folder of a nanochat checkpoint.")
         return _load_gguf(file, file.stem, device, dtype, context)
     return checkpoint.load(path, device, choose_dtype(dtype, device), context)
 

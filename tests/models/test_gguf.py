@@ -82,7 +82,8 @@ def test_a_file_cut_short_anywhere_is_damaged(tiny, tmp_path):
     whole = tiny.read_bytes()
     dice = random.Random(0)
     cut = tmp_path / "cut.gguf"
-    for length in [4, 5, 8, 23, 24, 40, len(whole) // 2, len(whole) - 40, *(dice.randrange(24, len(whole) - 40) for _ in range(25))]:
+    lengths = [4, 5, 8, 23, 24, 40, len(whole) // 2, len(whole) - 40]
+    for length in lengths + [dice.randrange(24, len(whole) - 40) for _ in range(25)]:
         cut.write_bytes(whole[:length])
         assert "damaged or cut short" in fault(cut), length
 
@@ -120,7 +121,7 @@ def test_a_file_with_wrong_bytes_in_its_head_is_refused_or_read_but_never_a_surp
     ({"vocabulary": tuple(each[:-1] for each in tiny_vocabulary())}, "272 tokens for an embedding of 273"),
     ({"vocabulary": (["x"] * 273, [1] * 273)}, "lacks the special token"),
     ({"vocabulary": (tiny_vocabulary()[0][:-1] + ["a"], tiny_vocabulary()[1])}, "stand in it twice"),
-    ({"vocabulary": (tiny_vocabulary()[0][:-1] + ["a b"], tiny_vocabulary()[1])}, "the character ' ' stands for no byte"),
+    ({"vocabulary": (tiny_vocabulary()[0][:-1] + ["a b"], tiny_vocabulary()[1])}, "' ' stands for no byte"),
 ], ids=lambda value: value if isinstance(value, str) else "")
 def test_a_file_of_a_foreign_model_is_refused_by_name(changes, said, tmp_path):
     config = tiny_config()
@@ -131,6 +132,7 @@ def test_a_file_that_lacks_its_embedding_or_holds_what_is_no_number_is_refused(t
     config = tiny_config()
     weights = random_weights(config)
     weights["blk.1.ffn_up.weight"][3, 4] = float("nan")
-    assert "blk.1.ffn_up.weight holds numbers that are not finite" in fault(write_gguf(tmp_path / "a.gguf", config, weights))
+    said = fault(write_gguf(tmp_path / "a.gguf", config, weights))
+    assert "blk.1.ffn_up.weight holds numbers that are not finite" in said
     del weights["token_embd.weight"]
     assert "no tensor token_embd.weight" in fault(write_gguf(tmp_path / "b.gguf", config, weights))

@@ -15,7 +15,8 @@ from tests.engine.tiny import PlainTokenizer
 from tests.models.tiny_llama import (CONTEXT, add, logits_of, random_ids, random_weights, same, tiny_config, tiny_llama)
 
 SHAPES = [pytest.param({}, id="three query heads a KV head"), pytest.param({"n_kv_head": 6}, id="a KV head a head"),
-          pytest.param({"n_kv_head": 1}, id="one KV head"), pytest.param({"tied_head": False, "n_layer": 1}, id="untied head")]
+          pytest.param({"n_kv_head": 1}, id="one KV head"),
+          pytest.param({"tied_head": False, "n_layer": 1}, id="untied head")]
 
 
 def plain_llama(config, weights, ids):
@@ -176,7 +177,8 @@ def test_a_context_longer_than_the_model_was_trained_for_gives_way():
 
 # --- both ways of writing
 
-@pytest.mark.parametrize("settings", [{"temperature": 0.0}, {"temperature": 0.9, "top_k": 20, "seed": 7}, {"temperature": 1.3}])
+@pytest.mark.parametrize("settings", [{"temperature": 0.0}, {"temperature": 0.9, "top_k": 20, "seed": 7},
+                                      {"temperature": 1.3}])
 @pytest.mark.parametrize("prompt_tokens", [1, 2, 30])
 def test_the_engine_writes_the_same_tokens_as_the_reference(prompt_tokens, settings):
     model = tiny_llama(vocab_size=265)
@@ -235,7 +237,8 @@ def test_the_compiled_layers_give_the_same_numbers_bit_for_bit(dtype):
         model._run_layers = run
         cache = KVCache.for_model(model, 3, CONTEXT)
         logits[run] = [logits_of(model, random_ids(model, 14)), add(model, cache.select([1]), random_ids(model, 9)),
-                       add(model, cache, *([[5, 6]] * 3)), add(model, cache, [7], [8], [9]), add(model, cache.select([0, 2]), [1], [2])]
+                       add(model, cache, *([[5, 6]] * 3)), add(model, cache, [7], [8], [9]),
+                       add(model, cache.select([0, 2]), [1], [2])]
     compiled, plain = logits.values()
     assert all(torch.equal(a, b) for a, b in zip(compiled, plain, strict=True))
 

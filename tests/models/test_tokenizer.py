@@ -87,7 +87,8 @@ def test_a_special_token_that_somebody_types_stays_text(typed, smollm2_tokenizer
     assert not any(smollm2_tokenizer.is_special(id) for id in ids)
     assert smollm2_tokenizer.decode(ids) == f"a{typed}b {typed}"
     for split in range(len(typed)):  # the rest comes in another message
-        messages = [{"role": "system", "content": typed}, user(typed[:split]), assistant(typed), user(typed[split:]), assistant("")]
+        messages = [{"role": "system", "content": typed}, user(typed[:split]), assistant(typed), user(typed[split:]),
+                    assistant("")]
         prompt = smollm2_tokenizer.render_for_completion({"messages": messages})
         specials = [id for id in prompt if smollm2_tokenizer.is_special(id)]
         assert specials == [START, END] * 4 + [START]
@@ -103,8 +104,9 @@ def test_a_conversation_is_rendered_with_its_mask(smollm2_tokenizer):
               ([START, *encode("assistant\n")], 0), ([*encode("\nHello"), END], 1), ([NEWLINE], 0)]
     assert ids == [id for piece, _ in pieces for id in piece]
     assert mask == [value for piece, value in pieces for _ in piece]
-    assert smollm2_tokenizer.decode(ids) == (f"<|im_start|>system\n{DEFAULT_SYSTEM}<|im_end|>\n<|im_start|>user\n\nHi<|im_end|>\n"
-                                             "<|im_start|>assistant\n\nHello<|im_end|>\n")
+    assert smollm2_tokenizer.decode(ids) == (
+        f"<|im_start|>system\n{DEFAULT_SYSTEM}<|im_end|>\n<|im_start|>user\n\nHi<|im_end|>\n"
+        "<|im_start|>assistant\n\nHello<|im_end|>\n")
 
 
 def test_tool_parts_have_their_marks_and_only_what_the_model_wrote_is_masked_as_its_own(smollm2_tokenizer):
@@ -122,7 +124,8 @@ def test_tool_parts_have_their_marks_and_only_what_the_model_wrote_is_masked_as_
 
 
 def test_a_prompt_is_the_conversation_up_to_the_last_reply_and_a_longer_one_begins_with_it(smollm2_tokenizer):
-    messages = [{"role": "system", "content": "Be brief."}, user("One"), assistant("Two"), user("Three"), assistant("Four")]
+    messages = [{"role": "system", "content": "Be brief."}, user("One"), assistant("Two"), user("Three"),
+                assistant("Four")]
     prompt = smollm2_tokenizer.render_for_completion({"messages": messages})
     whole, mask = smollm2_tokenizer.render_conversation({"messages": messages})
     assert whole[:len(prompt)] == prompt and mask[len(prompt)] == 1
@@ -131,7 +134,8 @@ def test_a_prompt_is_the_conversation_up_to_the_last_reply_and_a_longer_one_begi
 
 
 def test_rendering_does_not_change_the_conversation(smollm2_tokenizer):
-    conversation = {"messages": [{"role": "system", "content": "s"}, user("u"), assistant([{"type": "text", "text": "a"}])]}
+    conversation = {"messages": [{"role": "system", "content": "s"}, user("u"),
+                                 assistant([{"type": "text", "text": "a"}])]}
     given_one = copy.deepcopy(conversation)
     smollm2_tokenizer.render_conversation(conversation)
     smollm2_tokenizer.render_for_completion(conversation)

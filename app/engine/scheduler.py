@@ -109,18 +109,21 @@ class Scheduler:
         self.steps += 1
 
     def _admit(self) -> None:
+        """First come, first served: nobody overtakes one that waits for rows."""
+        rows_are_awaited = False
         for job in list(self._waiting):
             if job.sequence.finished:  # asked for no tokens, or the prompt fills the context
                 self._finish(job, job.sequence.reason)
             elif job.request.use_cache:
-                self._admit_to_row(job)
+                rows_are_awaited = rows_are_awaited or not self._admit_to_rows(job)
             elif self._lane.job is None:
                 self._waiting.remove(job)
                 self._lane.enter(job)
 
-    def _admit_to_row(self, job: ReplyJob) -> None:
+    def _admit_to_rows(self, job: ReplyJob) -> bool:
+        """Give it a row, and one to each of its copies; False where there are not so many."""
         if not self.retention.can_acquire(1 + len(job.copies)):
-            return
+            return False
         self._waiting.remove(job)
         lease = self.retention.acquire(job.request.conversation, job.sequence.prompt_ids)
         job.row, job.reused = lease.row, lease.reused
@@ -129,6 +132,7 @@ class Scheduler:
             copy.row = self.retention.acquire(copy.request.conversation, copy.sequence.prompt_ids).row
         self._reading.append(job)
         job.tell_reading()
+        return True
 
     def _read(self) -> None:
         budget = READ_CHUNK_TOKENS

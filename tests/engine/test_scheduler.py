@@ -328,9 +328,10 @@ def test_more_answers_than_rows_are_refused_and_fewer_wait_for_all_their_rows():
     first = submit(scheduler, "first", [BOS, 1], max_tokens=4)
     heard = {f"r{i}": Listener() for i in range(2)}
     scheduler.submit(requests[0], lambda event: heard[event.reply].append(event), requests[1:2])
+    later = submit(scheduler, "later", [BOS, 2], max_tokens=4)  # one row is free, but it came later
     scheduler.step()
-    assert scheduler.queued() == ("r0",)
-    run(scheduler, first, *heard.values())
+    assert scheduler.queued() == ("r0", "later")
+    run(scheduler, first, *heard.values(), later)
 
 
 @pytest.mark.parametrize("seed", range(12))

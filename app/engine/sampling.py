@@ -47,16 +47,18 @@ def sample_next_token(logits: torch.Tensor, rng: torch.Generator | Sequence[torc
     check_sampling(temperature, top_k)
     assert logits.ndim == 2, f"logits must have shape (B, V), not {tuple(logits.shape)}"
     num_rows, vocab_size = logits.shape
-    logits = logits.float()
-    best = logits.max(dim=-1, keepdim=True)  # values and indices (B, 1)
-    if not bool(torch.isfinite(best.values).all()):
-        raise SamplingError("the model gave logits that are not finite; no token can be drawn from them")
+    logits, candidates = logits.float(), None
     if temperature < GREEDY_BELOW or top_k == 1:
-        return best.indices
-    logits = (logits - best.values) / temperature  # the best is 0, so nothing overflows
-    candidates = None
+        best, choice = logits.max(dim=-1, keepdim=True)  # (B, 1)
+        _check_finite(best)
+        return choice
     if top_k and top_k < vocab_size:
-        logits, candidates = torch.topk(logits, top_k, dim=-1)  # (B, k)
+        logits, candidates = torch.topk(logits, top_k, dim=-1)  # (B, k), the best first
+        best = logits[:, :1]
+    else:
+        best = logits.amax(dim=-1, keepdim=True)
+    _check_finite(best)
+    logits = (logits - best) / temperature  # the best is 0, so nothing overflows
     probabilities = torch.softmax(logits, dim=-1)
     if isinstance(rng, torch.Generator):
         drawn = torch.multinomial(probabilities, 1, generator=rng)  # (B, 1)
@@ -64,3 +66,9 @@ def sample_next_token(logits: torch.Tensor, rng: torch.Generator | Sequence[torc
         assert len(rng) == num_rows, f"{num_rows} rows need as many generators, not {len(rng)}"
         drawn = torch.cat([torch.multinomial(probabilities[i:i + 1], 1, generator=rng[i]) for i in range(num_rows)])
     return drawn if candidates is None else candidates.gather(-1, drawn)
+
+
+def _check_finite(best: torch.Tensor) -> None:
+    """Of the best logit of each row: NaN and infinity come first, and a row without a candidate has -inf."""
+    if not bool(torch.isfinite(best).all()):
+        raise SamplingError("the model gave logits that are not finite; no token can be drawn from them")

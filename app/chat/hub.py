@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 from app.chat.errors import NotFoundError
 from app.chat.store import Store
+from app.chat.texts import clean
 
 EVENTS_KEPT = 2000         # of one conversation
 EVENTS_REPLAYED = 500      # more than these missed: a snapshot is shorter
@@ -25,7 +26,13 @@ OUTBOX_EVENTS = 4000
 OUTBOX_BYTES = 16 * 2**20
 
 
-to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # an event as a frame
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def to_json(event: dict) -> str:
+    """An event as a frame. Half a surrogate pair cannot be sent, so none is in it."""
+    frame = _encode(event)
+    return frame if frame.isascii() else clean(frame)
 
 
 class Outbox:

@@ -1,6 +1,8 @@
-"""What people type: its limits, and a title made from it."""
+"""What people and programs send: JSON and text without half characters, limits, and a title made from a question."""
 
 from __future__ import annotations
+
+import json
 
 from app.chat.errors import ChatError
 
@@ -12,6 +14,24 @@ TITLE_CHARACTERS = 60       # of a title made from a question
 def clean(text: str) -> str:
     """Half a surrogate pair, which JavaScript can send, is no character: it becomes U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def read_json(text: str | bytes) -> object:
+    """What the JSON says, with every text in it clean. Raises ValueError for what is none, or too deep to be read."""
+    try:
+        return _clean_all(json.loads(text))
+    except RecursionError:
+        raise ValueError("the JSON is nested too deeply") from None
+
+
+def _clean_all(value: object) -> object:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [_clean_all(each) for each in value]
+    if isinstance(value, dict):
+        return {clean(name): _clean_all(each) for name, each in value.items()}
+    return value
 
 
 def check_text(text: str) -> str:

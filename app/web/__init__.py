@@ -8,6 +8,7 @@ def register(app) -> None:
     from app.web import api, health, pages, socket
     from app.web.access import init_access
     from app.web.errors import init_errors
+    from app.web.json_bodies import init_json
     from app.web.proxy import init_proxy
     from app.web.sessions import init_sessions
 
@@ -15,6 +16,7 @@ def register(app) -> None:
     init_sessions(app, settings.data)
     init_access(app)
     init_errors(app)
+    init_json(app)
     init_proxy(app, settings.prefix)
     for blueprint in (pages.blueprint, api.blueprint, health.blueprint):
         app.register_blueprint(blueprint)

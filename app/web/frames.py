@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from app.chat.errors import ChatError
+from app.chat.texts import read_json
 
 LONGEST_ID = 100
 
@@ -49,8 +48,8 @@ def read_frame(frame: str | bytes) -> dict:
     if not isinstance(frame, str):
         raise ChatError("bad_json", "A frame must be text with one JSON object in it, not bytes.")
     try:
-        message = json.loads(frame)
-    except (ValueError, RecursionError):
+        message = read_json(frame)
+    except ValueError:
         raise ChatError("bad_json", "A frame must be one JSON object; this one cannot be read.") from None
     if not isinstance(message, dict):
         raise ChatError("bad_json", "A frame must be one JSON object.")
@@ -76,8 +75,8 @@ def read_frame(frame: str | bytes) -> dict:
 def request_of(frame: str | bytes) -> str | None:
     """The request id of a frame that could not be taken, so that its sender knows which it was."""
     try:
-        request = json.loads(frame).get("request")
-    except (ValueError, RecursionError, AttributeError):
+        request = read_json(frame).get("request")
+    except (ValueError, AttributeError):
         return None
     return request if _is_id(request) else None
 

@@ -7,7 +7,7 @@ import pytest
 from app.chat import hub as hub_module
 from app.chat.conversation import Conversation
 from app.chat.errors import NotFoundError
-from app.chat.hub import Hub, Outbox
+from app.chat.hub import Hub, Outbox, to_json
 from app.chat.store import Store
 
 
@@ -134,3 +134,7 @@ def test_goodbye_is_said_to_the_listeners_of_one_session(store):
 def test_there_is_no_channel_without_a_conversation(store):
     with pytest.raises(NotFoundError):
         Hub(store).channel("nothing")
+
+
+def test_half_a_character_in_an_event_does_not_keep_it_from_being_sent():
+    assert json.loads(to_json({"type": "x", "text": "a\ud800b é"}).encode()) == {"type": "x", "text": "a\ufffdb é"}

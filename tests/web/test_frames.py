@@ -78,6 +78,12 @@ def test_a_setting_that_there_is_not_is_refused_by_name(socket):
         ('{"type": "delete", "conversation": "x\' OR 1=1 --"}', "not_found"),
         ('{"type": "rename", "conversation": "x", "title": 5}', "bad_message"),
         ('{"type": "race"}', "bad_message"),
+        (r'{"type": "open", "conversation": "\ud800"}', "not_found"),
+        (r'{"type": "pick", "conversation": "x", "message": "\udfff"}', "not_found"),
+        (r'{"type": "\ud800"}', "bad_message"),
+        (r'{"type": "send", "text": "a", "base": "\ud800", "conversation": "x"}', "not_found"),
+        (r'{"type": "send", "text": "a", "settings": {"\ud800": 1}}', "bad_settings"),
+        (r'{"type": "send", "text": "a", "settings": {"seed": "\ud800"}}', "bad_settings"),
     ],
 )
 def test_what_cannot_be_understood_is_answered_with_a_sentence(socket, frame, code):
@@ -91,6 +97,33 @@ def test_what_cannot_be_understood_is_answered_with_a_sentence(socket, frame, co
 def test_the_request_of_a_frame_that_is_refused_is_named(socket):
     socket.client.send('{"type": "dance", "request": "r77"}')
     assert socket.next()["request"] == "r77"
+
+
+def test_half_a_character_in_a_request_id_is_told_back_as_the_sign_for_it(socket):
+    socket.client.send(r'{"type": "dance", "request": "a\ud800b"}')
+    assert socket.next()["request"] == "a\ufffdb"
+
+
+def test_half_a_character_in_a_setting_is_read_as_the_sign_for_it(socket):
+    socket.client.send(r'{"type": "send", "text": "hi", "settings": {"system": "be \ud800 brief"}}')
+    assert socket.until("done")["reason"] == "stop"
+
+
+def test_half_a_character_in_a_body_is_no_mistake_of_ours(shared_server):
+    browser = Browser(shared_server)
+    headers = {"Content-Type": "application/json"}
+    body = r'{"conversation": "\ud800", "text": "a"}'
+    answer = browser.request("POST", "/api/count", body, headers)
+    assert (answer.status, answer.json["code"]) == (404, "not_found")
+    body = r'{"conversation": null, "text": "a\udc00"}'
+    assert browser.request("POST", "/api/count", body, headers).json["tokens"] == len("a\ufffd".encode())
+
+
+def test_a_body_that_is_nested_without_end_is_refused(shared_server):
+    answer = Browser(shared_server).request(
+        "POST", "/api/count", '{"text": ' + "[" * 100_000, {"Content-Type": "application/json"}
+    )
+    assert (answer.status, answer.json["code"]) == (400, "bad_message")
 
 
 def test_a_ping_is_answered(socket):

@@ -24,6 +24,7 @@ import torch.nn.functional as F
 from app.models.attention import masks_for
 from app.models.cache_views import cut
 from app.models.errors import ContextError
+from app.models.half_projection import MOST_ROWS, can_multiply_half, keep_half
 from app.models.llama_layers import LayerWeights, compiled_layers, rms_norm, run_layers
 from app.models.output_head import OutputHead
 from app.models.projection import Projection, can_pack
@@ -93,20 +94,28 @@ class Llama(ReferenceGeneration):
             self._head = OutputHead(table, self.embedding)
         else:
             self._head = OutputHead(weight("output.weight"), take("output"))
-        self._layers = []
+        # Single tokens are multiplied with float16 copies of the layers where that is faster (see half_projection).
+        with_halves = dtype in (torch.bfloat16, torch.float16) and can_multiply_half(torch.device(device).type)
+        self._layers, self._halves = [], []
         for layer in range(config.n_layer):
             q, k, v, out, up, gate, down = (f"blk.{layer}.{part}" for part in PROJECTIONS)
             self._layers.append(LayerWeights(
                 norm(f"blk.{layer}.attn_norm"), Projection(take(q, k, v)).kept, Projection(take(out)).kept,
                 norm(f"blk.{layer}.ffn_norm"), Projection(take(up, gate)).kept, Projection(take(down)).kept))
+            if with_halves:
+                self._halves.append([keep_half(torch.cat([weight(f"{part}.weight") for part in parts]))
+                                     for parts in ((q, k, v), (out,), (up, gate), (down,))])
         self._norm = norm("output_norm")
         self._eps = torch.tensor((config.n_embd * config.norm_eps)**0.5, device=device)
         self._cos, self._sin = _rotary_table(config, self.max_context, device, dtype)  # (positions, D)
         self._packed = can_pack(torch.device(device).type, dtype)
         self._run_layers = compiled_layers() if torch.device(device).type == "cpu" else run_layers
         # What the weights take in memory. A tied head that lies otherwise than the embedding is a second copy of it.
+        sizes = {name: math.prod(shape) for name, shape in weight_shapes(config).items()}
         self.weight_bytes = self._head.copied_bytes * config.tied_head + sum(
-            math.prod(shape) * (4 if len(shape) == 1 else dtype.itemsize) for shape in weight_shapes(config).values())
+            size * (4 if "norm" in name else dtype.itemsize) for name, size in sizes.items())
+        if with_halves:
+            self.weight_bytes += 2 * sum(size for name, size in sizes.items() if name.startswith("blk.") and "norm" not in name)
 
     def get_device(self) -> torch.device:
         return self.embedding.device
@@ -127,7 +136,8 @@ class Llama(ReferenceGeneration):
         groups = [] if kv_cache is None else cut(kv_cache, starts, num_new)
         masks = masks_for(groups, num_new, self.cache_dtype, ids.device)
         x = F.embedding(ids.flatten(), self.embedding).float()  # (B·T, C)
-        self._run_layers(x, *rotary, self._eps, self._layers, self._packed, num_rows, self.config.n_head,
+        halves = self._halves if num_new == 1 and num_rows <= MOST_ROWS else []
+        self._run_layers(x, *rotary, self._eps, self._layers, self._packed, halves, num_rows, self.config.n_head,
                          self.config.n_kv_head, groups, masks)
         if kv_cache is not None:
             kv_cache.advance(num_new)

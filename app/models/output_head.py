@@ -10,10 +10,9 @@ This module must never draw a token.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import torch
 
+from app.models.half_projection import can_multiply_half, keep_half, project_half
 from app.models.projection import Projection
 
 
@@ -22,9 +21,9 @@ class OutputHead:
     itself where they are tied): it is what is multiplied with where float16 is not to be had."""
 
     def __init__(self, weight: torch.Tensor, own: torch.Tensor):
-        self.in_float16 = own.dtype in (torch.bfloat16, torch.float16) and can_multiply_float16(own.device.type)
+        self.in_float16 = own.dtype in (torch.bfloat16, torch.float16) and can_multiply_half(own.device.type)
         if self.in_float16:
-            self._kept = torch.ops.quantized.linear_prepack_fp16(weight, None)
+            self._kept = keep_half(weight)
             self.copied_bytes = 2 * weight.numel()  # what it takes beyond `own`
         else:
             self._dtype, self._projection = own.dtype, Projection(own)
@@ -33,19 +32,5 @@ class OutputHead:
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """x (N, C), float32 -> logits (N, V), float32. A row gives the same numbers whatever rows stand beside it."""
         if self.in_float16:
-            return torch.ops.quantized.linear_dynamic_fp16(x, self._kept)
+            return project_half(x, self._kept)
         return self._projection(x.to(self._dtype)).float()
-
-
-@lru_cache
-def can_multiply_float16(device_type: str) -> bool:
-    """Whether FBGEMM is here. These operations are not PyTorch's public ones: they are tried once."""
-    if device_type != "cpu" or torch.backends.quantized.engine not in ("x86", "fbgemm"):
-        return False
-    weight = torch.linspace(-1, 1, 48 * 32).view(48, 32)
-    x = torch.linspace(1, -2, 3 * 32).view(3, 32)
-    try:
-        y = torch.ops.quantized.linear_dynamic_fp16(x, torch.ops.quantized.linear_prepack_fp16(weight, None))
-    except (RuntimeError, AttributeError, NotImplementedError):
-        return False
-    return torch.allclose(y, x @ weight.T, rtol=0.002, atol=0.005)

@@ -3,9 +3,11 @@
 import random
 
 import pytest
+import torch
 
 from app.engine.messages import Finished, Request
 from app.engine.scheduler import Scheduler
+from app.models.half_projection import can_multiply_half
 from app.models.nanochat_architecture import ARCHITECTURES
 from tests.engine.tiny import PlainTokenizer
 from tests.models.tiny_llama import tiny_llama
@@ -38,7 +40,10 @@ def serve(model, asked: list[Request], rows: int, rng: random.Random | None = No
     raise AssertionError("20,000 steps were not enough")
 
 
-MODELS = [pytest.param(lambda: tiny_llama(vocab_size=265, sequence_len=CONTEXT), id="llama")] + [
+needs_fbgemm = pytest.mark.skipif(not can_multiply_half("cpu"), reason="measured with FBGEMM's kernels only")
+MODELS = [pytest.param(lambda: tiny_llama(vocab_size=265, sequence_len=CONTEXT), id="llama"),
+          pytest.param(lambda: tiny_llama(torch.bfloat16, vocab_size=265, sequence_len=CONTEXT), id="llama, bfloat16",
+                       marks=needs_fbgemm)] + [
     pytest.param(lambda architecture=architecture: tiny_nanochat(architecture, vocab_size=265, sequence_len=CONTEXT), id=architecture.date)
     for architecture in ARCHITECTURES]
 

@@ -1,0 +1,47 @@
+"""A second copy of a projection, in float16, for few rows at a time.
+
+FBGEMM multiplies float32 rows with a float16 weight and adds up in float32. Few rows at a time cost what it costs
+to read the weight, and it reads faster than oneDNN reads bfloat16: for the layers of the default model on two
+cores 7.3 ms instead of 12.3 for one row, 12.6 instead of 13.6 for eight. The copy is more exact, too: float16
+keeps three more bits of a weight than bfloat16, and the rows are not rounded at all. A row gives the same
+numbers whatever rows stand beside it. What it costs is memory: the weight is there twice. Long prompts stay
+with `projection`, which is faster for many rows.
+
+This module must never decide when a copy is used.
+"""
+
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+MOST_ROWS = 16  # more at once are faster in the model's own type
+
+try:
+    HalfWeight = torch.classes.quantized.LinearPackedParamsBase  # what FBGEMM keeps; TorchScript wants its name
+except (RuntimeError, AttributeError):
+    HalfWeight = Tensor
+
+
+def keep_half(weight: Tensor) -> HalfWeight:
+    """weight (out, in), float32 -> the copy that `project_half` reads."""
+    return torch.ops.quantized.linear_prepack_fp16(weight, None)
+
+
+def project_half(x: Tensor, weight: HalfWeight) -> Tensor:
+    """x (N, in), float32 -> (N, out), float32."""
+    return torch.ops.quantized.linear_dynamic_fp16(x, weight)
+
+
+@lru_cache
+def can_multiply_half(device_type: str) -> bool:
+    """Whether FBGEMM is here. These operations are not PyTorch's public ones: they are tried once."""
+    if device_type != "cpu" or torch.backends.quantized.engine not in ("x86", "fbgemm"):
+        return False
+    weight = torch.linspace(-1, 1, 48 * 32).view(48, 32)
+    x = torch.linspace(1, -2, 3 * 32).view(3, 32)
+    try:
+        y = project_half(x, keep_half(weight))
+    except (RuntimeError, AttributeError, NotImplementedError):
+        return False
+    return torch.allclose(y, x @ weight.T, rtol=0.002, atol=0.005)

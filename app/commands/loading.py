@@ -12,6 +12,14 @@ from app.settings import Settings, SettingsError
 RANDOM = "random:nanochat-d12"  # for measuring: nanochat's depth-12 model with weights that were drawn
 
 
+class ContextTooLongError(SettingsError):
+    """More context was asked for than the model has; `largest` is what it has, in tokens."""
+
+    def __init__(self, context: int, largest: int):
+        self.largest = largest
+        super().__init__("--context", context, f"at most {largest} with this model")
+
+
 def load(settings: Settings):
     """-> (model, tokenizer), for the calling thread to compute with.
 
@@ -59,13 +67,14 @@ def check_context(settings: Settings, model) -> None:
     """Refuse a context that was asked for and that the model does not have; the default gives way by itself."""
     largest = getattr(model, "max_context", None) or model.config.sequence_len
     if settings.asked_context and settings.context > largest:
-        raise SettingsError("--context", settings.context, f"at most {largest} with this model")
+        raise ContextTooLongError(settings.context, largest)
 
 
 def quiet_about_sentences() -> None:
     """What a person is told in a sentence is not logged as a fault of the engine thread's, with a traceback."""
+    from app.engine.worker import CacheTooSmallError
     from app.models.errors import ModelError
 
-    told = (CommandError, ModelError, SettingsError)
+    told = (CommandError, ModelError, SettingsError, CacheTooSmallError)
     logging.getLogger("app.engine.worker").addFilter(
         lambda record: not (record.exc_info and isinstance(record.exc_info[1], told)))

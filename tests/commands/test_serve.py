@@ -66,3 +66,10 @@ def test_a_context_that_the_model_does_not_have_ends_it_with_a_sentence(start):
     out, err = process.communicate(timeout=60)
     assert process.returncode == 2 and "ready" not in out
     assert err == 'glasschat: --context is "5000"; allowed: at most 4096 with this model\n'
+
+
+def test_a_cache_in_which_nothing_has_room_ends_it_with_a_sentence_alone(start):
+    _, process = start("2048", "", "1000")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 2 and "ready" not in out
+    assert err.startswith("glasschat: the cache may take 1,000 bytes, but") and err.count("\n") == 1

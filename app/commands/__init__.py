@@ -28,6 +28,14 @@ class OneLineParser(argparse.ArgumentParser):
     def __init__(self, **settings):
         super().__init__(allow_abbrev=False, **settings)
 
+    def parse_args(self, args=None, namespace=None) -> argparse.Namespace:
+        """What is not known is named without its values: argparse would add words that it could not place."""
+        known, rest = self.parse_known_args(args, namespace)
+        if rest:
+            flags = [word.partition("=")[0] for word in rest if word.startswith("-")]
+            self.error(f"{self.prog.rpartition(' ')[2]} does not take {', '.join(flags or rest)}")
+        return known
+
     def error(self, message: str) -> NoReturn:
         raise CommandError(f"{message}; see {self.prog} --help")
 

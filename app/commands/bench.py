@@ -9,11 +9,11 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import median
 
 from app.commands import CommandError
-from app.commands.loading import load
+from app.commands.loading import ContextTooLongError, load
 from app.settings import Kind, Settings, SettingsError, add_options, whole_number
 
 FILLER = "On the way home she told me a long story about the sea, a lighthouse and 24 geese. "
@@ -36,11 +36,14 @@ def run(args: argparse.Namespace) -> int:
     rounds = _whole(args.rounds, "--rounds", whole_number(1, 1000))
     settings = Settings.from_args(args)
     longest = max(lengths) + tokens + 1
-    model, tokenizer = load(Settings(model=settings.model, device=settings.device, dtype=settings.dtype,
-                                     threads=settings.threads, context=longest))
-    bench = Bench(model, tokenizer)
-    if longest > bench.runner.max_context:
-        raise SettingsError("--lengths", args.lengths, f"at most {bench.runner.max_context - tokens - 1} tokens with this model")
+    try:
+        model, tokenizer = load(replace(settings, context=longest))
+        bench = Bench(model, tokenizer)
+        if longest > bench.runner.max_context:
+            raise ContextTooLongError(longest, bench.runner.max_context)
+    except ContextTooLongError as error:  # nobody gave a context: it comes of the lengths
+        allowed = f"at most {error.largest - tokens - 1} tokens with this model"
+        raise SettingsError("--lengths", args.lengths, allowed) from None
     results = bench.measure_batches(batches, min(lengths), tokens, rounds) if batches else bench.measure(lengths, tokens, rounds)
     about = bench.about()
     if args.json:

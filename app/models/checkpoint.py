@@ -109,8 +109,11 @@ def _read_state(path: Path, lazily: bool) -> dict[str, torch.Tensor]:
     except pickle.UnpicklingError as error:
         wanted = str(error).split("Please file an issue")[0].strip().splitlines()
         raise ModelError(f"{path} holds more than tensors, and is not loaded: {_unsafe_part(wanted)}.") from None
-    except Exception as error:  # a broken file may raise almost anything
-        raise ModelError(f"{path} is not a whole checkpoint: {str(error).splitlines()[0]}.") from None
+    except PermissionError:
+        raise ModelError(f"{path} may not be read by this user.") from None
+    except Exception:  # a broken file may raise almost anything, in words about torch's insides
+        raise ModelError(f"{path} is not a whole checkpoint: it was cut short or damaged, or nanochat did not "
+                         "write it.") from None
     if not isinstance(state, dict) or not all(isinstance(name, str) for name in state):
         raise ModelError(f"{path} does not hold tensors by name.")
     for name, tensor in state.items():

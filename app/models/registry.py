@@ -30,6 +30,8 @@ def load_model(path: str | Path = "default", device: str | torch.device = "cpu",
         return _load_gguf(default.fetch(progress=True), default.MODEL_NAME, device, dtype, context)
     file = Path(path).expanduser()
     if file.is_file():
+        if file.suffix == ".pt":
+            raise ModelError(f"{file} alone is not a model: give the folder it lies in, with its other files.")
         if not is_gguf(file) and file.suffix != ".gguf":
             raise ModelError(f"{file} is not a model: give a GGUF file, or the folder of a nanochat checkpoint.")
         return _load_gguf(file, file.stem, device, dtype, context)

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from app.__main__ import main
+from app.commands import loading
 from tests.scripted import ByteTokenizer, ScriptedModel
 
 
@@ -63,3 +64,12 @@ def test_a_batch_is_measured_row_by_row(bench):
     _, out, _ = bench(ScriptedModel(), "--batch", "1,2", "--tokens", "2", "--rounds", "1")
     assert [line.split("|")[0].strip() for line in out.splitlines()[-2:]] == ["1", "2"]
     assert bench(ScriptedModel(), "--batch", "0")[0] == 2
+
+
+def test_a_length_beyond_what_the_model_was_loaded_for_names_the_option_that_was_given(capsys, monkeypatch):
+    def refuse(settings):
+        loading.check_context(settings, ScriptedModel(sequence_len=64))
+
+    monkeypatch.setattr("app.commands.bench.load", refuse)
+    assert main(["bench", "--lengths", "100000", "--tokens", "4"]) == 2
+    assert capsys.readouterr().err == 'glasschat: --lengths is "100000"; allowed: at most 59 tokens with this model\n'

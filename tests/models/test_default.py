@@ -45,7 +45,7 @@ class Shop:
         with pytest.raises(ModelError) as raised:
             self.fetch(mode, **options)
         said = str(raised.value)
-        assert "\n" not in said and "python -m app fetch" in said
+        assert "\n" not in said and "./app/start` again" in said
         return said
 
     @property

@@ -55,6 +55,13 @@ def test_a_path_that_is_no_model_is_refused_with_a_sentence(tmp_path):
         assert str(path) in str(raised.value) and "\n" not in str(raised.value)
 
 
+def test_a_file_of_a_checkpoint_alone_is_refused_with_what_to_give_instead(tmp_path):
+    file = tmp_path / "model_000010.pt"
+    file.write_bytes(b"PK")
+    with pytest.raises(ModelError, match="alone is not a model: give the folder it lies in"):
+        load_model(file)
+
+
 def test_types_are_chosen_by_name(tiny_file, monkeypatch):
     cpu = torch.device("cpu")
     assert choose_dtype("float16", cpu) == choose_dtype(torch.float16, cpu) == torch.float16

@@ -17,13 +17,15 @@ import { mountSidebar } from "./sidebar.js";
 import { mountStatus } from "./status.js";
 import { mountThemeSwitch } from "./theme_switch.js";
 import { isBeingWritten, mountTranscript } from "./transcript.js";
+import { tab } from "./storage.js";
 import { say } from "./words.js";
 
 const element = (id) => document.getElementById(id);
 const { root, socket } = document.body.dataset;
 const page = pageJson("page-data");
 
-let asked = null;      // {request, text}: a question that the server has not taken yet
+let asked = null;      // {request, text, isTyped, settled}: a question that the server has not taken yet
+let deleting = null;   // the chat that this page asked to delete
 let stopWanted = false; // stop was pressed: for all that is being written, also what has no name yet
 const stopped = new Set(); // the replies that the server was told to stop
 
@@ -55,7 +57,8 @@ const transcript = mountTranscript(element("messages"), element("welcome"), scro
   regenerate: (message, followers) => again(message, followers, settings.current),
   repeat: (message, followers) => again(message, followers, repeating(message.settings)),
   continue: goOn,
-  edit: (message, text) => send(text, { type: "edit", message: message.id }),
+  edit,
+  rescue,
   pick,
   stop: (message) => stopOne(message.id),
 });
@@ -96,7 +99,10 @@ const sidebar = mountSidebar({
   root,
   current: () => channel.conversation,
   rename: (id, title) => channel.ask({ type: "rename", conversation: id, title }),
-  remove: (id) => channel.ask({ type: "delete", conversation: id }),
+  remove(id) {
+    deleting = id;
+    channel.ask({ type: "delete", conversation: id });
+  },
 });
 
 // --- from the server
@@ -115,9 +121,13 @@ function apply(event) {
 }
 
 function settle(event) {
-  if (event.type === "error") stopWanted = false; // there is nothing to be stopped
-  else if (asked.isTyped) composer.taken(asked.text);
+  const { text, isTyped, settled } = asked;
+  const isTaken = event.type !== "error";
   asked = null;
+  if (!isTaken) stopWanted = false; // there is nothing to be stopped
+  else if (isTyped) composer.taken(text);
+  settled?.(isTaken);
+  if (isTaken) composer.focus();
   composer.sending(false);
   status.sending(false);
 }
@@ -132,13 +142,17 @@ function renamed(event) {
     sidebar.refresh();
     return;
   }
-  if (event.deleted) {
-    location.assign(root);
-    return;
-  }
+  if (event.deleted) return leaveDeleted(event.conversation);
   if (event.url && location.pathname !== event.url) history.replaceState(null, "", event.url);
   document.title = `${event.title} · ${say("app")}`;
   fill(element("chat"), "title", event.title);
+}
+
+function leaveDeleted(conversation) {
+  for (const text of transcript.edited) composer.rescue(text);
+  const hasDraft = composer.carryOver();
+  if (conversation !== deleting) tab.set("notice", say(hasDraft ? "notice.deleted_draft" : "notice.deleted"));
+  location.assign(root);
 }
 
 function ended(event) {
@@ -152,18 +166,34 @@ function ended(event) {
 
 const isBusy = () => asked !== null || transcript.writingIds.length > 0;
 
-/** Sends a question, new or edited; false when it was not. */
-function send(text, frame) {
-  if (isBusy()) return notice.show(say("notice.busy")), false;
-  if (!composer.fits(text)) return false;
+/** Sends a question, new or edited. `settled(isTaken)` is told once whether the server took it. */
+function send(text, frame, settled) {
+  if (isBusy()) notice.show(say("notice.busy"));
+  if (isBusy() || !composer.fits(text)) {
+    settled?.(false);
+    return;
+  }
   notice.hide();
   const request = channel.ask({ base: transcript.lastId, ...frame, text, settings: settings.current });
-  asked = { request, text, isTyped: frame.type === "send" };
-  composer.focus();
+  asked = { request, text, isTyped: frame.type === "send", settled };
+  if (asked.isTyped) composer.focus();
   composer.sending(true);
   composer.busy = true;
   status.sending(true);
-  return true;
+}
+
+/** Sends a changed question. Its own answer is replaced unasked; further turns are not. */
+async function edit(message, followers, text, settled) {
+  const isWanted = isBusy() || followers <= 1 || await confirm(say("ask.edit", { count: followers }), "Send again");
+  if (isWanted) send(text, { type: "edit", message: message.id }, settled);
+  else settled(false);
+}
+
+/** The question that was being changed to `text` is gone from the chat. */
+function rescue(text) {
+  composer.rescue(text);
+  if (asked?.text === text) asked.isTyped = true; // it leaves the box again once the server has it
+  else notice.show(say("notice.rescued"));
 }
 
 async function again(message, followers, wanted) {
@@ -250,6 +280,9 @@ element("welcome")?.addEventListener("click", (event) => {
 });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) sidebar.refresh(); });
 if (!page.ready) awaitModel(root, { ready: modelCame, failed: (text) => status.set("failed", text) });
+const leftBehind = tab.get("notice"); // by the page before this one
+if (leftBehind) notice.show(leftBehind);
+tab.set("notice", null);
 panel.show(page.cache);
 status.paint();
 composer.busy = isBusy();

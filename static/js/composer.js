@@ -1,6 +1,7 @@
 // The text box: sending and stopping, what Enter means, what is too long, and that nothing typed is lost.
 // Text stays in the box until the server has it.
 
+import { isBlank } from "./blank.js";
 import { count } from "./format.js";
 import { growWithText } from "./grow.js";
 import { focusText, meansSend } from "./keys.js";
@@ -8,6 +9,7 @@ import { tab } from "./storage.js";
 import { say } from "./words.js";
 
 const DRAFT_AFTER_MS = 300;
+const STOP_AFTER_MS = 400;    // the second half of a double click on Send is no wish to stop
 const LONGEST_DRAFT = 100000; // characters; the browser keeps little for a page
 const LARGE_PASTE = 50000;    // characters; counted before it is let in, since a box with a megabyte is a slow one
 
@@ -20,6 +22,7 @@ export function mountComposer({ form, area, send, stop, notice, limitBytes, draf
   let isBusy = false;
   let isTooLong = false;
   let draftTimer = 0;
+  let stopTimer = 0;
   const key = () => `draft:${draftKey()}`;
   let savedAs = key();
 
@@ -66,9 +69,25 @@ export function mountComposer({ form, area, send, stop, notice, limitBytes, draf
     tab.set(savedAs, area.value.length > LONGEST_DRAFT ? "" : area.value);
   }
 
+  /** Puts `text`, which has lost its place, behind what stands in the box. */
+  function rescue(text) {
+    area.value = isBlank(area.value) ? text : `${area.value}\n\n${text}`;
+    area.dispatchEvent(new Event("input"));
+    saveDraft();
+  }
+
+  /** The chat is gone: the new one gets what stands in the box. -> whether something does. */
+  function carryOver() {
+    if (isBlank(area.value)) return false;
+    const there = tab.get("draft:new");
+    tab.set("draft:new", there && there !== area.value ? `${there}\n\n${area.value}` : area.value);
+    area.value = "";
+    return true;
+  }
+
   function submit() {
     const text = area.value;
-    if (!text.trim() || isTooLong) return area.focus();
+    if (isBlank(text) || isTooLong) return area.focus();
     if (isBusy) return notice.show(say("notice.busy"));
     notice.hide();
     onSend(text);
@@ -103,6 +122,8 @@ export function mountComposer({ form, area, send, stop, notice, limitBytes, draf
       setTooLong(tokens > limit);
     },
     focus: () => focusText(area),
+    rescue,
+    carryOver,
     /** The server has `text`: the box is for the next one, unless something else stands in it by now. */
     taken(text) {
       if (area.value === text) {
@@ -117,6 +138,9 @@ export function mountComposer({ form, area, send, stop, notice, limitBytes, draf
       isBusy = is;
       const hadFocus = document.activeElement === (is ? send : stop);
       stop.hidden = !is;
+      clearTimeout(stopTimer);
+      stop.disabled = is;
+      if (is) stopTimer = setTimeout(() => { stop.disabled = false; }, STOP_AFTER_MS);
       send.hidden = is;
       if (hadFocus) focusText(area);
     },

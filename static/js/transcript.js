@@ -3,7 +3,7 @@
 
 import { addAnswer, mainOf, newAnswers, pickAnswer } from "./answers.js";
 import { copyFrom } from "./copy.js";
-import { mountEdit } from "./edit.js";
+import { mountEdit, textsBeingEdited } from "./edit.js";
 import { mountMessage, newMessage } from "./message.js";
 
 /** Whether a `message` event is the beginning of a reply. */
@@ -36,6 +36,7 @@ export function mountTranscript(list, welcome, scroll, acts) {
   function removeAfter(place) {
     while (list.lastElementChild && list.lastElementChild !== place) {
       const last = list.lastElementChild;
+      for (const text of textsBeingEdited(last)) acts.rescue(text);
       for (const element of last.matches(".message") ? [last] : last.querySelectorAll(".message")) {
         messages.delete(element.dataset.id);
       }
@@ -159,7 +160,9 @@ export function mountTranscript(list, welcome, scroll, acts) {
     continue: (message) => acts.continue(message),
     pick: (message) => acts.pick(message),
     stop: (message) => acts.stop(message),
-    edit: (message) => mountEdit(message.element, message.text(), (text) => acts.edit(message, text)),
+    edit: (message) => mountEdit(message.element, message.text(), (text, settled) => {
+      acts.edit(message, followers(message), text, settled);
+    }),
   };
 
   const followers = (message) => list.children.length - 1 - [...list.children].indexOf(placeOf(message.element));
@@ -193,6 +196,8 @@ export function mountTranscript(list, welcome, scroll, acts) {
 
     /** The id of the last message that the chat goes on with, or null. */
     get lastId() { return list.lastElementChild ? mainOf(list.lastElementChild).dataset.id : null; },
+    /** Texts of questions that are being changed. */
+    get edited() { return textsBeingEdited(list); },
     /** The ids of the replies that are being made. */
     get writingIds() { return writing().map((message) => message.id); },
   };

@@ -57,6 +57,25 @@ def test_chats_are_listed_found_renamed_and_deleted(serve, visit):
     expect(chat.page.locator(".chat-item")).to_have_count(0)
 
 
+def test_a_draft_outlives_the_chat_that_is_deleted_in_another_tab(serve, visit):
+    server = serve()
+    chat = visit(server)
+    chat.ask_and_wait("About otters")
+    chat.composer.fill("Not sent yet")
+    other = visit(server, chat.page.url.removeprefix(server.url), like=chat)
+    open_options(other, "About otters")
+    other.delete.click()
+    other.confirm_yes.click()
+    expect(other.page).to_have_url(server.url + "/")
+    expect(other.notice).to_be_hidden()
+    expect(chat.page).to_have_url(server.url + "/")
+    expect(chat.composer).to_have_value("Not sent yet")
+    expect(chat.notice).to_contain_text("deleted in another window")
+    chat.reload()
+    expect(chat.composer).to_have_value("Not sent yet")
+    expect(chat.notice).to_be_hidden()
+
+
 def test_a_hostile_name_given_to_a_chat_is_only_text(serve, visit):
     chat = visit(serve())
     chat.ask_and_wait("A chat")

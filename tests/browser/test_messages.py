@@ -72,6 +72,8 @@ def test_an_edited_question_replaces_what_follows_and_reuses_what_came_before(se
     expect(chat.edit_text).to_be_focused()
     chat.edit_text.fill("TWO")
     chat.edit_text.press("Enter")
+    expect(chat.confirm).to_contain_text("3 messages")
+    chat.confirm_yes.click()
     expect(chat.questions).to_have_count(2)
     assert chat.wait_for_end() == "You said TWO."
     reused = chat.number("reused-tokens")
@@ -97,6 +99,80 @@ def test_an_edit_is_left_with_escape_and_refused_while_an_answer_is_written(serv
     assert chat.questions.first.locator(".message__text").inner_text() == "one"
     server.model.let_go()
     chat.wait_for_end()
+
+
+def test_an_edited_question_that_the_server_refuses_stays_in_its_box(serve, visit):
+    chat = visit(serve(context=200))
+    chat.ask_and_wait("one")
+    begin_edit(chat, "far too long for this memory " * 20)
+    chat.edit_send.click()
+    expect(chat.notice).to_contain_text("too long")
+    assert chat.edit_text.input_value() == "far too long for this memory " * 20
+    chat.edit_text.fill("short")
+    chat.edit_send.click()
+    expect(chat.edit_text).to_have_count(0)
+    expect(chat.questions.first.locator(".message__text")).to_have_text("short")
+    chat.wait_for_end()
+
+
+def test_an_edit_is_busy_until_the_server_has_it_and_can_be_taken_back(serve, visit):
+    chat = visit(serve())
+    chat.ask_and_wait("one")
+    chat.page.route_web_socket("**/ws", lambda socket: None)  # a server that never answers
+    chat.reload()
+    begin_edit(chat, "two")
+    chat.edit_send.click()
+    expect(chat.edit_send).to_be_disabled()
+    chat.edit_text.press("Escape")
+    assert chat.edit_text.input_value() == "two"
+
+
+def test_an_edit_asks_before_later_turns_are_removed(serve, visit):
+    chat = visit(serve())
+    chat.ask_and_wait("one")
+    chat.ask_and_wait("two")
+    begin_edit(chat, "ONE")
+    chat.edit_send.click()
+    expect(chat.confirm).to_contain_text("3 messages")
+    chat.page.keyboard.press("Escape")
+    expect(chat.edit_send).to_be_enabled()
+    assert chat.edit_text.input_value() == "ONE" and chat.messages.count() == 4
+    chat.edit_send.click()
+    chat.confirm_yes.click()
+    expect(chat.messages).to_have_count(2)
+    chat.wait_for_end()
+
+
+def test_an_unchanged_edit_only_closes_its_box(serve, visit):
+    chat = visit(serve())
+    chat.ask_and_wait("one")
+    chat.ask_and_wait("two")
+    begin_edit(chat, "one")
+    chat.edit_send.click()
+    expect(chat.edit_text).to_have_count(0)
+    expect(chat.confirm).to_be_hidden()
+    assert chat.messages.count() == 4
+
+
+def test_an_edit_whose_question_is_removed_in_another_tab_comes_into_the_box(serve, visit):
+    server = serve()
+    chat = visit(server)
+    chat.ask_and_wait("one")
+    chat.ask_and_wait("two")
+    begin_edit(chat, "A long thought", question=1)
+    other = visit(server, chat.page.url.removeprefix(server.url), like=chat)
+    other.answers.first.hover()
+    other.answers.first.get_by_test_id("regenerate").click()
+    other.confirm_yes.click()
+    expect(chat.questions).to_have_count(1)
+    expect(chat.composer).to_have_value("A long thought")
+    expect(chat.notice).to_contain_text("is gone from this chat")
+
+
+def begin_edit(chat, text, question=0):
+    chat.questions.nth(question).hover()
+    chat.questions.nth(question).get_by_test_id("edit").click()
+    chat.edit_text.fill(text)
 
 
 def test_repeat_exactly_sends_seed_and_settings_of_that_answer(serve, visit):

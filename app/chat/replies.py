@@ -173,17 +173,30 @@ class Replies:
                 if live.message.id == message:
                     self.worker.cancel(live.request.reply)
 
-    def count(self, caller: Caller, conversation: str | None, text: str) -> dict:
-        """How many tokens `text` is, how many the whole prompt would be with it, and how many it may be."""
+    def count(self, caller: Caller, conversation: str | None, text: str, fields: dict | None = None) -> dict:
+        """How many tokens `text` is, how many with the marks and the system prompt that it needs (`alone`) and with
+        all of the chat (`whole`), and how many a prompt may have. With `read`, those that the next reply would read,
+        where that can be known: not without the cache, nor when turns are left out or a reply is being written."""
         self._wait_until_ready()
-        history = []
+        text, settings, tokenizer = clean(text), self.defaults.changed_by(fields), self.worker.tokenizer
+        history, kept, stored_ids, is_busy = [], [], [], False
         if conversation is not None:
-            with self.chats.own(caller, conversation):
+            with self.chats.own(caller, conversation) as (own, _):
                 history = [message for message in self.store.messages(conversation) if not message.left_out]
-        text, settings, tokenizer = clean(text), self.defaults, self.worker.tokenizer
-        question = Message("", len(history), "user", text=text)
-        whole = PromptBuilder(tokenizer).build([*history, question], settings.system)
-        return {"tokens": len(tokenizer.encode(text)), "whole": len(whole.ids), "limit": self._limit(settings)}
+                is_busy = bool(self.publisher.live_in(conversation))
+            kept = Turn.of(own, history, Message(own.id, len(history), "user", text=text)).messages(settings.system)
+            stored_ids = [id for message in history for id in message.ids or []]
+        builder, question = PromptBuilder(tokenizer), Message("", 0, "user", text=text)
+        whole = builder.build(kept or [question], settings.system).ids
+        alone = builder.build([question], settings.system).ids if kept else whole
+        numbers = {"tokens": len(tokenizer.encode(text)), "alone": len(alone), "whole": len(whole),
+                   "limit": self._limit(settings)}
+        if settings.use_cache and not is_busy and len(whole) <= numbers["limit"]:
+            cached = self.worker.snapshot().cached_tokens.get(conversation, 0) if conversation else 0
+            # the last token of a prompt is always read: what comes next is found from it
+            shared = min(_shared_length(stored_ids, whole), cached, len(whole) - 1)
+            numbers["read"] = len(whole) - shared
+        return numbers
 
     # --- what they have in common
 
@@ -220,6 +233,12 @@ class Replies:
 
     def _limit(self, settings: ReplySettings) -> int:
         return longest_prompt(self.worker.snapshot().context, settings.max_tokens)
+
+
+def _shared_length(one: list[int], other: list[int]) -> int:
+    """How many ids both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _find(messages: list[Message], id: str, role: str) -> Message:

@@ -21,14 +21,17 @@ def cache():
 
 @blueprint.post("/count")
 def count():
-    """{"conversation": id or null, "text"} -> how many tokens it is, the whole would be, and may be."""
+    """{"conversation": id or null, "text", "settings" as in a `send`} -> how many tokens it is, alone and with the
+    chat, how many there may be, and how many of them the next reply would read."""
     body = request.get_json(silent=True)
-    text, conversation = (body.get("text"), body.get("conversation")) if isinstance(body, dict) else (None, None)
+    body = body if isinstance(body, dict) else {}
+    text, conversation = body.get("text"), body.get("conversation")
     if not isinstance(text, str) or not isinstance(conversation, str | None):
         raise ChatError("bad_message", 'Wanted is a JSON object such as {"conversation": null, "text": "…"}.')
     if len(text.encode(errors="replace")) > MAX_TEXT_BYTES:
         raise ChatError("too_long", f"A text to be counted may have {MAX_TEXT_BYTES:,} bytes at most.")
-    return current_app.extensions["glasschat"].replies.count(Caller(known_owner() or ""), conversation, text)
+    return current_app.extensions["glasschat"].replies.count(
+        Caller(known_owner() or ""), conversation, text, body.get("settings"))
 
 
 @blueprint.post("/forget")

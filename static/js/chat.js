@@ -67,7 +67,7 @@ const counter = mountCounter({
   root,
   place: element("quiet"),
   conversation: () => channel.conversation,
-  isWarm: () => panel.tokens > 0 && settings.current.use_cache,
+  settings: () => settings.current,
   counted: (numbers) => composer.counted(numbers),
 });
 
@@ -90,6 +90,7 @@ const settings = mountSettings({
   cacheSwitch: element("use-cache"),
   cacheNote: element("cache-off"),
   onCacheSwitch: (isOn) => { status.withoutCache = !isOn; },
+  onChange: counter.refresh,
 });
 
 const sidebar = mountSidebar({
@@ -117,6 +118,7 @@ function apply(event) {
   status.receive(event);
   if (event.type === "cache") sidebar.tokens(event.cache.conversation?.tokens);
   if (event.type === "done") ended(event);
+  if (["done", "message", "snapshot"].includes(event.type) || event.code === "evicted") counter.refresh();
   if (stopWanted) stopAll();
 }
 

@@ -6,7 +6,7 @@ import { kept, tab } from "./storage.js";
 
 const NUMBERS = ["temperature", "top_k", "max_tokens", "seed", "n"];
 
-export function mountSettings({ button, dialog, cacheSwitch, cacheNote, onCacheSwitch }) {
+export function mountSettings({ button, dialog, cacheSwitch, cacheNote, onCacheSwitch, onChange }) {
   const form = dialog.querySelector("form");
   const error = dialog.querySelector("#settings-error");
   let saved = clean(kept.get("settings"));
@@ -28,6 +28,7 @@ export function mountSettings({ button, dialog, cacheSwitch, cacheNote, onCacheS
     }
     saved = clean(Object.fromEntries(new FormData(form)));
     kept.set("settings", saved);
+    onChange();
     dialog.close();
   });
   dialog.querySelector("#settings-reset").addEventListener("click", () => {
@@ -42,6 +43,7 @@ export function mountSettings({ button, dialog, cacheSwitch, cacheNote, onCacheS
     };
     cacheSwitch.addEventListener("change", () => {
       tab.set("use_cache", cacheSwitch.checked);
+      onChange();
       show();
     });
     show();

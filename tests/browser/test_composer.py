@@ -16,7 +16,7 @@ def test_a_paste_of_a_megabyte_is_told_to_be_too_long_with_both_counts(serve, vi
     chat.composer.fill("Before. ")
     goes_in = chat.composer.evaluate(PASTE, "x" * 1_000_000)
     assert not goes_in
-    expect(chat.notice).to_contain_text("1,000,000 tokens, and a message may have 1,792")
+    expect(chat.notice).to_contain_text("1,000,000 tokens, and a message may have 1,788")
     assert chat.composer.input_value() == "Before. "
     chat.ask_and_wait("Still here?")
 
@@ -39,6 +39,37 @@ def test_a_text_that_the_memory_cannot_hold_is_told_so_while_it_is_typed(serve, 
     expect(chat.count).to_have_text("50 tokens")
     chat.composer.fill("")
     expect(chat.count).to_have_text("Small models are often wrong.")
+
+
+def test_the_count_says_what_the_next_reply_will_really_read(serve, visit):
+    chat = visit(serve())
+    chat.ask_and_wait("One")
+    for text in ("And two?", "Three"):
+        chat.composer.fill(text)
+        expect(chat.count).to_contain_text("the next reply reads")
+        said = int(chat.count.inner_text().split()[-1])
+        chat.send.click()
+        expect(chat.composer).to_have_value("")
+        chat.wait_for_end()
+        assert chat.number("read-tokens") == said
+    chat.composer.fill("Four")
+    expect(chat.count).to_contain_text("the next reply reads")
+    chat.use_cache.uncheck()
+    expect(chat.count).to_have_text("4 tokens")
+
+
+def test_what_is_too_long_depends_on_the_persons_own_settings(serve, visit):
+    chat = visit(serve(context=200))
+    chat.composer.fill("x" * 173)
+    expect(chat.notice).to_contain_text("173 tokens, and a message may have 171")
+    chat.settings.click()
+    chat.page.get_by_label("Longest answer").fill("10")
+    chat.settings_save.click()
+    expect(chat.notice).to_be_hidden()
+    chat.settings.click()
+    chat.page.get_by_label("System prompt").fill("Be brief, and kind to all.")
+    chat.settings_save.click()
+    expect(chat.notice).to_contain_text("173 tokens, and a message may have")
 
 
 def test_a_text_over_the_limit_cannot_be_sent_until_it_is_shorter(serve, visit):

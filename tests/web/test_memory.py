@@ -63,11 +63,42 @@ def test_a_message_that_is_too_long_alone_is_refused_with_numbers_and_not_stored
 def test_counting_tells_beforehand_whether_it_will_be_taken(serve):
     server = serve(context=64)
     browser = Browser(server)
-    assert browser.request("POST", "/api/count", {"text": "字字"}).json == {"tokens": 6, "whole": 10, "limit": 56}
+    assert browser.request("POST", "/api/count", {"text": "字字"}).json == {
+        "tokens": 6, "alone": 10, "whole": 10, "limit": 56, "read": 10}
     socket = browser.socket()
     socket.ask("hi")
     counted = browser.request("POST", "/api/count", {"conversation": socket.conversation, "text": "more"}).json
     assert counted["whole"] == socket.ask("more", socket.conversation)["stats"]["prompt_tokens"]
+
+
+def test_counting_tells_how_many_tokens_the_next_reply_will_read(serve):
+    server = serve(context=400)
+    browser = Browser(server)
+    socket = browser.socket()
+    socket.ask("hi")
+    for settings in ({}, {"max_tokens": 7}, {"system": "Be brief."}, {"system": "Be brief."}, {}):
+        wanted = {"conversation": socket.conversation, "text": "more", "settings": settings}
+        counted = browser.request("POST", "/api/count", wanted).json
+        stats = socket.ask("more", socket.conversation, settings=settings)["stats"]
+        assert (counted["whole"], counted["read"]) == (stats["prompt_tokens"], stats["read_tokens"]), settings
+
+
+def test_counting_heeds_the_settings_and_leaves_out_what_it_cannot_know(serve):
+    server = serve(context=64)
+    browser = Browser(server)
+    socket = browser.socket()
+    socket.ask("hi")
+
+    def count(text, **settings):
+        wanted = {"conversation": socket.conversation, "text": text, "settings": settings}
+        return browser.request("POST", "/api/count", wanted).json
+
+    assert count("a", max_tokens=2)["limit"] == 64 - 2
+    assert count("a", system="four")["alone"] > count("a")["alone"]
+    assert "read" in count("a") and "read" not in count("a", use_cache=False)
+    left_out = count("a" * 45)
+    assert left_out["whole"] > left_out["limit"] >= left_out["alone"] and "read" not in left_out
+    assert count("a", max_tokens=0)["code"] == "bad_settings"
 
 
 def test_when_history_and_message_are_too_long_the_oldest_turns_are_left_out_and_marked(serve):
@@ -199,3 +230,57 @@ def _caller(server, socket, browser=None):
         return Caller(server.replies.store.conversation(socket.conversation).owner)
     conversation = browser.get("/").text.split("/c/")[1].split('"')[0]
     return Caller(server.replies.store.conversation(conversation).owner)
+
+
+def _restarted(server, browser):
+    """A chat of one answer after a restart -> a new socket and the chat's id."""
+    socket = browser.socket()
+    socket.ask("hi")
+    conversation = socket.conversation
+    server.restart()
+    socket = browser.socket()
+    socket.say("open", conversation=conversation)
+    return socket, conversation
+
+
+def test_what_went_with_a_former_process_is_told_once_with_its_tokens(server, browser):
+    socket, conversation = _restarted(server, browser)
+    remembered = sum(len(message.ids) for message in server.replies.store.messages(conversation))
+    assert socket.ask("more", conversation)["stats"]["reused_tokens"] == 0
+    socket.ask("yet more", conversation)
+    (event,) = socket.of("event")
+    assert (event["code"], event["figures"]) == ("lost", {"tokens": remembered})
+    assert f"{remembered} tokens are read again" in event["text"]
+    assert event["text"] in browser.get(f"/c/{conversation}").text
+
+
+def test_another_answer_after_a_restart_counts_only_what_is_read_for_it(server, browser):
+    socket, conversation = _restarted(server, browser)
+    question, reply = server.replies.store.messages(conversation)
+    socket.say("regenerate", conversation=conversation, message=reply.id)
+    socket.until("done")
+    socket.until("state", state="idle")
+    assert [event["figures"] for event in socket.of("event")] == [{"tokens": len(question.ids)}]
+
+
+@pytest.mark.parametrize("first, then", [({"use_cache": False}, {}), ({}, {"use_cache": False})])
+def test_without_the_cache_nothing_is_lost_by_a_restart(server, browser, first, then):
+    socket = browser.socket()
+    socket.ask("hi", settings=first)
+    server.restart()
+    again = browser.socket()
+    again.ask("more", socket.conversation, settings=then)
+    assert again.of("event") == []
+
+
+def test_what_was_forgotten_before_a_restart_is_not_told_as_lost_by_it(serve):
+    server = serve(rows=1)
+    browser = Browser(server)
+    socket = browser.socket()
+    socket.ask("hi")
+    conversation = socket.conversation
+    browser.socket().ask("another chat")
+    wait_until(lambda: server.replies.store.events(conversation))
+    server.restart()
+    browser.socket().ask("more", conversation)
+    assert [event.code for event in server.replies.store.events(conversation)] == ["evicted"]

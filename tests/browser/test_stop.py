@@ -26,6 +26,14 @@ def test_stop_ends_the_work_keeps_the_text_and_lets_one_go_on(serve, visit):
     expect(chat.answers.first).to_contain_text("Stopped.")
 
 
+def test_a_double_click_on_send_does_not_stop_the_answer(serve, visit):
+    chat = visit(serve(ScriptedModel("word " * 20, seconds_per_token=0.02)))
+    chat.composer.fill("Tell me much")
+    chat.send.dblclick()
+    assert chat.wait_for_end() == ("word " * 20).strip()
+    expect(chat.answers.last).to_have_attribute("data-state", "done")
+
+
 def test_a_cut_answer_goes_on_where_it_ended(serve, visit):
     chat = visit(serve(ScriptedModel("one two three four five"), max_tokens=13))
     chat.ask("Count")

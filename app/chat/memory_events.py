@@ -80,6 +80,14 @@ class MemoryTeller:
                   f"messages ({_tokens(tokens)}) are left out from now on. What remains is read again.",
                   messages=len(messages), tokens=tokens)
 
+    def lost(self, channel: Channel, tokens: int) -> None:
+        self.tell(channel, "lost", "The server was started again since, and what it remembered of this chat was lost: "
+                  f"{_tokens(tokens)} {'is' if tokens == 1 else 'are'} read again.", tokens=tokens)
+
+    def was_told_of_eviction(self, channel: Channel, since_s: float) -> bool:
+        return any(event.code == "evicted" and event.created_s > since_s
+                   for event in self._store.events(channel.conversation))
+
     def encoded_again(self, channel: Channel) -> None:
         self.tell(channel, "encoded_again", "This chat was written with another model: its text was encoded again for "
                   "this one, and is read anew.")

@@ -58,6 +58,15 @@ class Turn:
     def is_new_question(self) -> bool:
         return self.question.ids is None and self.question.fingerprint is None
 
+    def kept_tokens(self) -> int:
+        """How many of the prompt's tokens were there before this turn."""
+        kept = [*self.history, self.question, *([self.reply] if self.is_going_on else [])]
+        return sum(len(message.ids or []) for message in kept if not message.left_out)
+
+    def replies_before(self) -> list[Message]:
+        before = [*self.history, *self.removed, *([self.reply] if self.is_going_on else [])]
+        return [message for message in before if message.is_reply]
+
     def takes_back_what_was_left_out(self) -> bool:
         """Whether the chat is cut so far back that its oldest turns may fit again."""
         goes_back = bool(self.removed) and self.removed[-1].place > self.question.place + 1
@@ -79,6 +88,7 @@ class Turn:
 class TurnMaker:
     def __init__(self, worker, store: Store, publisher: Publisher, teller: MemoryTeller):
         self._worker, self._store, self._publisher, self._teller = worker, store, publisher, teller
+        self._remembered: set[str] = set()  # conversations that this process has read
 
     def refuse_if_too_long(self, text: str, settings: ReplySettings) -> None:
         """A first question, before anything else is done with it."""
@@ -102,6 +112,7 @@ class TurnMaker:
         requests = [request, *(request_for_copy(request, copy) for copy in copies)]
         replies = [LiveReply(message, request, channel, self._worker.tokenizer)
                    for message, request in zip([reply, *copies], requests, strict=True)]
+        lost_tokens = self._lost_tokens(channel, turn, settings)
         turn.unpicked = self._free_rows_of_unpicked(turn)
         self._submit(replies)
         try:
@@ -111,13 +122,35 @@ class TurnMaker:
                 self._publisher.remove(live)
                 self._worker.cancel(live.request.reply)
             raise
+        if settings.use_cache:
+            self._remembered.add(turn.conversation.id)
         self._tell(caller, channel, turn, replies, fitted, settings)
+        is_told_why = fitted.left_out or self._is_encoded_again(turn) or self._is_system_changed(turn, settings)
+        if lost_tokens and not is_told_why:  # a whole chat that is read again needs one reason
+            self._teller.lost(channel, lost_tokens)
 
     def _builder(self) -> PromptBuilder:
         return PromptBuilder(self._worker.tokenizer)
 
     def _fit(self, messages: list[Message], settings: ReplySettings) -> Fitted:
         return fit(self._builder(), messages, settings.system, self._worker.snapshot().context, settings.max_tokens)
+
+    def _lost_tokens(self, channel: Channel, turn: Turn, settings: ReplySettings) -> int:
+        """How much of what is read now a former process remembered, and had not given to another chat."""
+        before = turn.replies_before()
+        if not before or not settings.use_cache or turn.conversation.id in self._remembered:
+            return 0
+        last = before[-1]
+        was_kept = bool((last.settings or {}).get("use_cache", True))
+        return turn.kept_tokens() if was_kept and not self._teller.was_told_of_eviction(channel, last.created_s) else 0
+
+    @staticmethod
+    def _is_encoded_again(turn: Turn) -> bool:
+        return any(message.ids and message.fingerprint != turn.reply.fingerprint for message in turn.history)
+
+    @staticmethod
+    def _is_system_changed(turn: Turn, settings: ReplySettings) -> bool:
+        return settings.system != turn.conversation.system and not turn.is_new_conversation
 
     def _free_rows_of_unpicked(self, turn: Turn) -> tuple[Message, ...]:
         """Before the engine looks for a row, or it would take somebody else's. -> those that stay, folded."""
@@ -180,7 +213,7 @@ class TurnMaker:
             channel.publish(message_event(live.message, [live], edge="written"))
         if fitted.left_out:
             self._teller.left_out(channel, fitted.left_out)
-        if any(message.ids and message.fingerprint != turn.reply.fingerprint for message in turn.history):
+        if self._is_encoded_again(turn):
             self._teller.encoded_again(channel)
-        if settings.system != turn.conversation.system and not turn.is_new_conversation:
+        if self._is_system_changed(turn, settings):
             self._teller.system_changed(channel)

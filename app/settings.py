@@ -86,6 +86,7 @@ def _read_bytes(text: str) -> int:
 
 def text_up_to(characters: int) -> Kind:
     def read(text: str) -> str:
+        text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")  # bytes that are no text
         _require(len(text) <= characters)
         return text
     return Kind(f"a text of at most {characters} characters", read)
@@ -157,7 +158,7 @@ class Settings:
     dtype: str = option("auto", "CHAT_DTYPE", one_of("auto", "float32", "bfloat16", "float16"),
                         "number type of weights and cache; auto takes bfloat16 where the processor computes in it, else float32")
     threads: int | None = option(None, "CHAT_THREADS", whole_number(1, 1024), "processor threads to compute with", "one a core")
-    host: str = option("127.0.0.1", "CHAT_HOST", HOST, "address to serve on; any other than 127.0.0.1 lets other machines in")
+    host: str = option("127.0.0.1", "CHAT_HOST", HOST, "address to serve on; any but this machine's own (127.0.0.1, ::1) lets others in")
     port: int = option(8000, "PORT", whole_number(1, 65535), "port to serve on")
     data: Path = option(lambda: Path(user_data_dir("glasschat", appauthor=False)), "CHAT_DATA", FOLDER,
                         "folder of the database and the secret key", "your own data folder")

@@ -1,11 +1,13 @@
 """Options: where each comes from, what it may be, and what a person is told about a wrong one."""
 
 import argparse
+import re
 from dataclasses import FrozenInstanceError, fields
 from pathlib import Path
 
 import pytest
 
+from app.commands import ask, bench
 from app.settings import MAX_SEED, MAX_TEMPERATURE, OPTION, OPTIONS, Settings, SettingsError, add_options, readme_rows
 
 
@@ -110,3 +112,20 @@ def test_the_readme_lists_every_option_as_the_table_has_it():
     readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8").splitlines()
     missing = [row for row in readme_rows() if row not in readme]
     assert not missing, "README.md lacks these lines:\n" + "\n".join(missing)
+    start = readme.index(readme_rows()[0])
+    assert readme[start:start + len(readme_rows())] == readme_rows(), "README.md has other lines between those of the table"
+
+
+def test_the_readme_names_the_options_that_ask_and_bench_take():
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    sentence = re.search(r"`ask` takes (.+?); `bench` takes the first four of these", readme, re.DOTALL)
+    named = re.findall(r"--[a-z-]+", sentence[1])
+    for command, flags in ((ask, named), (bench, named[:4])):
+        parser = argparse.ArgumentParser()
+        command.add_arguments(parser)
+        offered = {flag for action in parser._actions for flag in action.option_strings}
+        assert offered & {each.flag for each in OPTIONS} == set(flags)
+
+
+def test_a_system_prompt_with_bytes_that_are_no_text_is_read_with_signs_for_them():
+    assert Settings.from_env({"CHAT_SYSTEM": "be \udcff brief"}).system == "be \ufffd brief"

@@ -17,7 +17,7 @@ from app.chat.memory_events import event_of
 from app.chat.numbers import cache_numbers
 from app.chat.publisher import Publisher
 from app.chat.store import Store
-from app.chat.texts import MAX_TITLE_CHARACTERS, clean
+from app.chat.texts import MAX_TITLE_CHARACTERS, clean, is_blank
 from app.chat.views import message_views
 
 
@@ -100,7 +100,7 @@ class Chats:
 
     def rename(self, caller: Caller, id: str, title: str) -> None:
         title = " ".join(clean(title).split())[:MAX_TITLE_CHARACTERS]
-        if not title:
+        if is_blank(title):
             raise ChatError("empty", "A title needs at least one letter.")
         with self.own(caller, id) as (conversation, channel):
             conversation.title = title

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from unicodedata import category
 
 from app.chat.errors import ChatError
 
 MAX_TEXT_BYTES = 2 * 2**20  # longer texts are refused uncounted
 MAX_TITLE_CHARACTERS = 200
+# drawn as nothing, though Unicode counts them as letters, marks or symbols: fillers, joiners, variation selectors
+BLANK_CHARACTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u2800\u3164\uffa0"
+                             + "".join(map(chr, range(0xFE00, 0xFE10))))
 TITLE_CHARACTERS = 60       # of a title made from a question
 
 
@@ -34,10 +38,16 @@ def _clean_all(value: object) -> object:
     return value
 
 
+def is_blank(text: str) -> bool:
+    """Whether nothing of it can be seen. The page has the same rule, in static/js/blank.js."""
+    return all(character.isspace() or character in BLANK_CHARACTERS or category(character) in ("Cc", "Cf", "Zl", "Zp")
+               for character in text)
+
+
 def check_text(text: str) -> str:
     """A question as it may be stored. Raises ChatError for one with nothing in it or far too much."""
     text = clean(text)
-    if not text.strip():
+    if is_blank(text):
         raise ChatError("empty", "There is nothing to answer: the message is empty.")
     size_bytes = len(text.encode())
     if size_bytes > MAX_TEXT_BYTES:

@@ -96,6 +96,16 @@ def test_a_refused_question_stays_in_the_box_with_the_reason(serve, visit):
     assert chat.ask_and_wait("short") != ""
 
 
+def test_a_message_of_which_nothing_can_be_seen_is_not_sent(serve, visit):
+    chat = visit(serve())
+    sent = chat.frames("send")
+    for blank in ("\u200b\u200d", " \u2800\n", "\u3164"):
+        chat.composer.fill(blank)
+        chat.composer.press("Enter")
+    chat.ask_and_wait("seen")
+    assert [frame["text"] for frame in sent] == ["seen"]
+
+
 def test_a_ready_question_is_asked_with_a_click(serve, visit):
     chat = visit(serve(ScriptedModel("Tokyo.")))
     chat.page.get_by_role("button", name="What is the capital of Japan?").click()

@@ -97,6 +97,7 @@ const sidebar = mountSidebar({
   element: element("sidebar"),
   chatDialog: mountDialog(element("chat-dialog")),
   confirm,
+  notice,
   root,
   current: () => channel.conversation,
   rename: (id, title) => channel.ask({ type: "rename", conversation: id, title }),

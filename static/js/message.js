@@ -8,6 +8,9 @@ import { mountTail } from "./tail.js";
 import { fillToolCall, newToolCall } from "./tool_call.js";
 import { say } from "./words.js";
 
+const LONG_LINES = 20; // a question longer than this, or as long in one line, is folded
+const LONG_CHARACTERS = 2000;
+
 /** An element for `view`, which has the shape of the server's: id, role, state, text, parts, tail, stats. */
 export function newMessage(view) {
   const element = clone(view.role === "user" ? "user" : "assistant");
@@ -17,7 +20,10 @@ export function newMessage(view) {
   markAnswer(element, view);
   const message = mountMessage(element);
   if (view.role === "user") {
-    fill(element, "text", view.text ?? "");
+    const text = view.text ?? "";
+    fill(element, "text", text);
+    element.querySelector(".message__more").hidden = text.split("\n").length <= LONG_LINES
+      && text.length <= LONG_CHARACTERS;
     return message;
   }
   for (const part of view.parts ?? []) {

@@ -1,13 +1,14 @@
 // The list of chats: searching it, keeping it true, renaming and deleting. The list itself is the server's HTML,
 // fetched again when something changed.
 
+import { isBlank } from "./blank.js";
 import { ask } from "./dialogs.js";
 import { clone, fill, setText, slot } from "./dom.js";
 import { count } from "./format.js";
 import { freshPage } from "./fresh.js";
 import { say } from "./words.js";
 
-export function mountSidebar({ element, chatDialog, confirm, root, current, rename, remove }) {
+export function mountSidebar({ element, chatDialog, confirm, notice, root, current, rename, remove }) {
   const search = element.querySelector("#search");
   const chats = () => element.querySelector("#chats");
   const item = (id) => chats().querySelector(`.chat-item[data-id="${CSS.escape(id)}"]`);
@@ -53,7 +54,7 @@ export function mountSidebar({ element, chatDialog, confirm, root, current, rena
     const entry = clone("chat");
     entry.dataset.id = event.conversation;
     entry.querySelector("a").href = event.url;
-    group("warm").prepend(entry);
+    group("cold").prepend(entry); // it may have to wait before anything of it is remembered
     title(event.conversation, event.title);
     mark();
     arrange();
@@ -79,7 +80,8 @@ export function mountSidebar({ element, chatDialog, confirm, root, current, rena
     input.select();
     if (await isSaved) {
       const wanted = input.value.trim();
-      if (wanted && wanted !== had) rename(id, wanted);
+      if (isBlank(wanted)) notice.show(say("notice.no_name", { title: had }));
+      else if (wanted !== had) rename(id, wanted);
     } else if (chatDialog.returnValue === "delete") {
       if (await confirm(say("ask.delete", { title: had }), "Delete")) remove(id);
     }
@@ -108,6 +110,12 @@ export function mountSidebar({ element, chatDialog, confirm, root, current, rena
       const entry = current() && item(current());
       if (!entry) return;
       setText(slot(entry, "tokens"), n ? count(n) : "");
+      const list = group(n ? "warm" : "cold");
+      if (list.contains(entry)) return;
+      const focused = entry.contains(document.activeElement) ? document.activeElement : null;
+      list.prepend(entry);
+      focused?.focus();
+      arrange();
     },
   };
 }

@@ -57,6 +57,19 @@ def test_chats_are_listed_found_renamed_and_deleted(serve, visit):
     expect(chat.page.locator(".chat-item")).to_have_count(0)
 
 
+def test_a_blank_name_is_said_to_be_none(serve, visit):
+    chat = visit(serve())
+    chat.ask_and_wait("About otters")
+    for blank in ("  ", "\u200b"):
+        open_options(chat, "About otters")
+        chat.rename_title.fill(blank)
+        chat.rename.click()
+        expect(chat.notice).to_contain_text("still called “About otters”")
+        chat.notice.get_by_role("button").click()
+    chat.reload()
+    expect(item(chat, "About otters")).to_have_count(1)
+
+
 def test_a_draft_outlives_the_chat_that_is_deleted_in_another_tab(serve, visit):
     server = serve()
     chat = visit(server)
@@ -105,6 +118,28 @@ def test_the_list_tells_chats_in_memory_from_those_that_will_be_read_again(serve
     chat.page.locator(".chat-item__link", has_text="First chat").click()
     assert chat.number("cached-tokens") == 0
     expect(chat.cache_events).to_contain_text("forgotten")
+
+
+def test_a_chat_that_waits_in_the_queue_is_not_listed_as_warm(serve, visit):
+    server = serve(ScriptedModel("word " * 10), rows=1)
+    server.model.hold(10)
+    first = visit(server)
+    first.ask("First chat")
+    waiting = visit(server)
+    waiting.ask("Second chat")
+    expect(waiting.state).to_have_attribute("data-state", "queued")
+    expect(waiting.page.locator("[data-group=cold]")).to_contain_text("Second chat")
+    expect(waiting.page.locator("[data-group=warm]")).to_be_hidden()
+    server.model.let_go()
+    waiting.wait_for_end()
+    expect(waiting.page.locator("[data-group=warm]")).to_contain_text("Second chat")
+    expect(waiting.page.locator("[data-group=cold]")).to_be_hidden()
+
+
+def test_a_system_prompt_that_nobody_set_is_the_models_own(serve, visit):
+    chat = visit(serve())
+    chat.settings.click()
+    expect(chat.page.get_by_label("System prompt")).to_have_attribute("placeholder", "the model's own")
 
 
 def test_forget_everything_deletes_all_chats_and_their_memory(serve, visit):

@@ -1,5 +1,7 @@
 """What can be done with a message: copying, asking again, repeating exactly, editing."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -173,6 +175,18 @@ def begin_edit(chat, text, question=0):
     chat.questions.nth(question).hover()
     chat.questions.nth(question).get_by_test_id("edit").click()
     chat.edit_text.fill(text)
+
+
+def test_where_turns_were_left_out_is_said_right_above_the_line(serve, visit):
+    chat = visit(serve(ScriptedModel(lambda question: "answer " + question[:3]), context=64))
+    for question in ("one", "two", "three" * 4):
+        chat.ask_and_wait(question)
+    expect(chat.answers.nth(0)).to_have_class(re.compile("is-left-out"))
+    said = chat.answers.nth(0).get_by_text("Left out from here up").bounding_box()
+    stats = chat.answers.nth(0).locator(".message__stats").bounding_box()
+    line = chat.questions.nth(1).bounding_box()["y"]
+    assert stats["y"] + stats["height"] <= said["y"]
+    assert 0 <= line - (said["y"] + said["height"]) < 8
 
 
 def test_repeat_exactly_sends_seed_and_settings_of_that_answer(serve, visit):

@@ -1,5 +1,7 @@
 """The panel's numbers are the engine's, at every moment, and keep to the formula."""
 
+import re
+
 from playwright.sync_api import expect
 
 from tests.scripted import ScriptedModel
@@ -73,6 +75,14 @@ def test_without_the_cache_the_page_says_why_it_is_slow(serve, visit):
     assert not chat.use_cache.is_checked()
     chat.use_cache.check()
     expect(chat.page.locator("#cache-off")).to_be_hidden()
+
+
+def test_what_was_computed_says_why_it_is_one_less_than_what_was_made(serve, visit):
+    chat = visit(serve())
+    chat.ask_and_wait("One")
+    line = chat.panel.locator("[data-way=cached]")
+    expect(line).to_contain_text(f"Computed {chat.number('read-tokens') + chat.number('written-tokens') - 1} positions")
+    expect(line).to_have_attribute("title", re.compile("last token written is computed only when the next turn"))
 
 
 def test_the_technical_name_is_one_click_away(serve, visit):

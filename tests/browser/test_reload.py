@@ -156,4 +156,7 @@ def test_a_chat_is_complete_without_javascript(serve, visit, browser):
     assert page.get_by_test_id("panel").is_visible()
     assert not page.get_by_test_id("composer").is_visible()
     assert page.locator(".chat-item__link").is_visible()
+    for part in ("#sidebar", "#panel"):
+        borders = page.locator(part).evaluate("part => getComputedStyle(part).borderWidth")
+        assert borders == "0px", "they are columns no more"
     context.close()

@@ -1,31 +1,38 @@
-"""What streaming costs: the same reply through the real server's socket, and from the engine alone.
+"""What streaming costs: the same reply from the engine alone, and through a socket to another process.
 
     .venv/bin/python -m tests.bench.streaming [--tokens 200] [--rounds 5] [--port 8000] [--model, --dtype ... as for serve]
 
-Rounds of the two ways alternate, so that a slow minute falls on both; the figures are medians. A rate is
-that of all tokens after the first, as seen by whoever receives them.
+Both ways use the one engine of this process, whose server is idle while the engine is asked directly: two
+processes would differ by more than streaming costs, by where their weights happen to lie in memory. Rounds of the
+two ways alternate, so that a slow minute falls on both; the figures are medians. A rate is that of all tokens
+after the first, as seen by whoever receives them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import logging
 import queue
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 import simple_websocket
+from werkzeug.serving import make_server
 
-from app.commands.loading import load
+from app import create_app
 from app.engine import EngineWorker
 from app.engine.messages import Finished, Request, Tokens
 from app.settings import Settings, add_options
 
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
 ROOT = Path(__file__).parents[2]
 QUESTION = "Write a long story about a lighthouse, a storm and a dog."
 
@@ -35,22 +42,38 @@ def main() -> int:
     add_options(parser, "model", "device", "dtype", "threads", "port")
     parser.add_argument("--tokens", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--listen", action="store_true", help="be the process at the other end")
     args = parser.parse_args()
     settings = Settings.from_args(args)
-    with tempfile.TemporaryDirectory() as data, serving(settings, settings.port, data):
-        worker = EngineWorker(lambda: load(settings), rows=settings.rows)
-        worker.start()
-        worker.wait_ready()
+    if args.listen:
+        print(through_socket(settings.port, args.tokens))
+        return 0
+    with tempfile.TemporaryDirectory() as data, served_here(replace(settings, data=Path(data))) as parts:
         rates = {"engine": [], "socket": []}
         for _ in range(args.rounds + 1):  # the first warms both up
-            rates["engine"].append(from_engine(worker, worker.tokenizer, args.tokens))
-            rates["socket"].append(through_socket(settings.port, args.tokens))
-        worker.stop()
+            rates["engine"].append(from_engine(parts.worker, parts.worker.tokenizer, args.tokens))
+            listener = [sys.executable, "-m", "tests.bench.streaming", "--listen", f"--port={settings.port}", f"--tokens={args.tokens}"]
+            rates["socket"].append(float(subprocess.run(listener, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout))
     engine, socket = (median(rates[way][1:]) for way in ("engine", "socket"))
     for way, rate in (("the engine alone", engine), ("through the socket", socket)):
         print(f"{way:20}{rate:8.1f} tokens/s")
     print(f"{'streaming costs':20}{100 * (1 - socket / engine):8.1f} %")
     return 0
+
+
+@contextmanager
+def served_here(settings: Settings):
+    """The application in this process, on a threaded server; yields its parts."""
+    app = create_app(settings)
+    server = make_server("127.0.0.1", settings.port, app, threaded=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    parts = app.extensions["glasschat"]
+    parts.worker.wait_ready()
+    try:
+        yield parts
+    finally:
+        server.shutdown()
+        parts.close()
 
 
 @contextmanager

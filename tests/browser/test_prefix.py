@@ -15,3 +15,9 @@ def test_page_files_socket_and_addresses_stay_under_the_prefix(serve, visit):
     chat.begin_new_chat()
     expect(chat.page.locator("#welcome")).to_be_visible()
     assert asked_for and all(url.startswith(chat.server.url + "/chat/") for url in asked_for)
+    chat.forget.click()
+    with chat.page.expect_navigation():
+        chat.forget_yes.click()
+    expect(chat.page.locator("#welcome")).to_be_visible()
+    assert chat.server.url + "/chat/api/forget" in asked_for
+    assert all(url.startswith(chat.server.url + "/chat/") for url in asked_for)

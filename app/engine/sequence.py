@@ -113,10 +113,7 @@ class Sequence:
         if forced:
             token = self.tools.forced[0]
         else:
-            banned = [id for id in self.tools.banned_ids() if id < logits.shape[-1]]
-            if banned:
-                logits = logits.index_fill(-1, torch.tensor(banned, device=logits.device), float("-inf"))
-            token = int(sample_next_token(logits, self._rng, self._temperature, self._top_k))
+            token = self._draw(logits)
         position = self.num_tokens
         self.ids.append(token)
         self.masks.append(0 if forced else 1)
@@ -126,6 +123,17 @@ class Sequence:
         part = self.tools.observe(token, len(self.ids) - 1)
         self._end_if_full()
         return Token(token, position, forced, part)
+
+    def _draw(self, logits: torch.Tensor) -> int:
+        """One token that may stand here. Drawn as the reference draws, and once more without those that may not if
+        it is one of them: so both ways give the same tokens wherever the reference draws none of those either."""
+        token = int(sample_next_token(logits, self._rng, self._temperature, self._top_k))
+        banned = self.tools.banned_ids()
+        if token in banned:
+            known = [id for id in banned if id < logits.shape[-1]]
+            logits = logits.index_fill(-1, torch.tensor(known, device=logits.device), float("-inf"))
+            token = int(sample_next_token(logits, self._rng, self._temperature, self._top_k))
+        return token
 
     def end(self, reason: Reason) -> None:
         """Complete the reply. A completed reply stays as it is: a second reason is not taken."""

@@ -41,6 +41,26 @@ def test_the_cached_way_writes_what_the_reference_writes(temperature, top_k):
         assert sampled(engine, PROMPT, max_tokens=40, temperature=temperature, top_k=top_k, seed=seed) == expected
 
 
+def test_marks_that_may_not_be_drawn_change_no_other_draw():
+    """They are likely here, among the best candidates of almost every step; the reference knows nothing of them."""
+    class Tempted(TinyModel):
+        def forward(self, ids, kv_cache=None):
+            logits = super().forward(ids, kv_cache)
+            logits[..., [END, BOS, EXPRESSION_START]] = -100.0
+            logits[..., [OUTPUT_START, OUTPUT_END]] = logits.topk(12).values[..., -1:]
+            return logits
+
+    compared = 0
+    for seed in range(20):
+        model = Tempted(TinyConfig(), seed)
+        reference = list(model.generate(PROMPT, 20, 1.0, 16, seed))
+        forged = next((i for i, token in enumerate(reference) if token in (OUTPUT_START, OUTPUT_END)), 20)
+        written = sampled(Engine(model, PlainTokenizer()), PROMPT, max_tokens=20, temperature=1.0, top_k=16, seed=seed)
+        assert written[:forged] == reference[:forged] and not {OUTPUT_START, OUTPUT_END} & set(written)
+        compared += forged
+    assert compared > 100
+
+
 def test_the_prompt_is_read_once_for_all_samples_and_no_forward_follows_the_last_token():
     model = plain_model()
     list(Engine(model, PlainTokenizer()).generate(PROMPT, num_samples=4, max_tokens=10))

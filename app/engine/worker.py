@@ -21,7 +21,7 @@ import torch
 from app.engine.kv_cache import KVCache
 from app.engine.messages import Counts, Finished, ModelNumbers, Reason, Request, Snapshot, Timing
 from app.engine.model_runner import ModelRunner
-from app.engine.sampling import SamplingError, check_sampling
+from app.engine.sampling import check_sampling
 from app.engine.scheduler import Scheduler, TooManyAnswersError
 from app.engine.sequence import EmptyPromptError, PromptTooLongError
 
@@ -185,7 +185,7 @@ class EngineWorker:
             request, sink, copies = arguments
             try:
                 self._scheduler.submit(request, sink, copies)
-            except (EmptyPromptError, PromptTooLongError, SamplingError) as error:
+            except Exception as error:  # whatever is wrong with one request, the thread serves the others
                 for each in (request, *copies):
                     sink(_failed(each, str(error)))
         else:

@@ -109,6 +109,17 @@ def test_a_request_that_proves_unfit_once_the_model_is_there_gets_its_sentence(s
     assert done.reason is Reason.ERROR and "97 tokens" in done.error
 
 
+def test_more_answers_than_the_memory_proves_to_hold_are_refused_and_the_thread_lives_on(start):
+    release, events = threading.Event(), queue.Queue()
+    worker = start(load=lambda: (release.wait(20), (ScriptModel({}), TOKENIZER))[1], cache_bytes=96 * 2 * 1 * 2 * 8 * 4)
+    worker.submit(Request("r0", "c0", (BOS, 1)), events.put, [Request("r1", "c1", (BOS, 1))])  # nobody knows of one row yet
+    release.set()
+    refused = [events.get(timeout=20) for _ in range(2)]
+    assert [(event.reply, event.reason) for event in refused] == [("r0", Reason.ERROR), ("r1", Reason.ERROR)]
+    assert "it has 1" in refused[0].error
+    assert until_finished(ask(worker))[-1].reason is Reason.STOP
+
+
 def test_memory_for_the_cache_sets_the_number_of_rows(start):
     bytes_per_row = 96 * 2 * 1 * 2 * 8 * 4
     worker = start(ScriptModel({}), cache_bytes=3 * bytes_per_row + 5)

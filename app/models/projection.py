@@ -26,7 +26,6 @@ class Projection:
     """`weight` (out, in) is taken over; call it with x (..., in) of the same type -> (..., out)."""
 
     def __init__(self, weight: torch.Tensor):
-        self.out_features, self.in_features = weight.shape
         self.weight_bytes = weight.numel() * weight.element_size()
         self.packed = can_pack(weight.device.type, weight.dtype)
         self.kept = pack(weight) if self.packed else weight

@@ -156,8 +156,6 @@ class Scheduler:
 
     def _copied(self, job: ReplyJob) -> list[ReplyJob]:
         """The prompt has been read: give what its row holds to the other answers, and let them go their way."""
-        if job.ended:  # with the one that it is a copy of
-            return
         copies, job.copies = job.copies, []
         for copy in copies:
             self.cache.copy_row(job.row, copy.row)

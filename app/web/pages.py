@@ -26,6 +26,25 @@ def conversation(cid: str):
     return _chat_page(cid)
 
 
+@blueprint.get("/race")
+def race():
+    """With the cache and without, side by side."""
+    return _understanding_page("race.html")
+
+
+@blueprint.get("/memory")
+def memory():
+    """What a cache would cost, with other numbers."""
+    return _understanding_page("memory.html")
+
+
+def _understanding_page(template: str):
+    owner()  # the socket wants a session
+    prolong_session()
+    snapshot = current_app.extensions["glasschat"].worker.snapshot()
+    return render_template(template, ready=snapshot.state == "ready", model_name=snapshot.model.name)
+
+
 def _chat_page(cid: str | None):
     parts = current_app.extensions["glasschat"]
     replies, snapshot = parts.replies, parts.worker.snapshot()

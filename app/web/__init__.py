@@ -9,10 +9,12 @@ def register(app) -> None:
     from app.web.access import init_access
     from app.web.errors import init_errors
     from app.web.json_bodies import init_json
+    from app.web.languages import init_languages
     from app.web.proxy import init_proxy
     from app.web.sessions import init_sessions
 
     settings = app.extensions["glasschat"].settings
+    init_languages(app)
     init_sessions(app, settings.data)
     init_access(app)
     init_errors(app)

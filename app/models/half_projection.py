@@ -33,6 +33,11 @@ def project_half(x: Tensor, weight: HalfWeight) -> Tensor:
     return torch.ops.quantized.linear_dynamic_fp16(x, weight)
 
 
+def widen_half(weight: HalfWeight) -> Tensor:
+    """The copy's numbers, (out, in), float32."""
+    return torch.ops.quantized.linear_unpack_fp16(weight)[0]
+
+
 @lru_cache
 def can_multiply_half(device_type: str) -> bool:
     """Whether FBGEMM is here. These operations are not PyTorch's public ones: they are tried once."""

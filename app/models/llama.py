@@ -14,8 +14,9 @@ the model's width, M that of the MLP.
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 import torch
@@ -27,7 +28,7 @@ from app.models.errors import ContextError
 from app.models.half_projection import MOST_ROWS, can_multiply_half, keep_half
 from app.models.llama_layers import LayerWeights, compiled_layers, rms_norm, run_layers
 from app.models.output_head import OutputHead
-from app.models.projection import Projection, can_pack
+from app.models.projection import Projection, can_pack, dense
 from app.models.reference import ReferenceGeneration
 
 
@@ -145,6 +146,37 @@ class Llama(ReferenceGeneration):
             x = x[num_new - 1::num_new]  # (B, C)
         logits = self._head(rms_norm(x, self._norm, self._eps, torch.float32))
         return logits.view(num_rows, -1, self.config.vocab_size)
+
+    # --- in float32
+
+    @property
+    def float32_twin_bytes(self) -> int:
+        """What `float32_twin` takes in memory beside this model."""
+        if self.cache_dtype == torch.float32:
+            return 0
+        sizes = {name: math.prod(shape) for name, shape in weight_shapes(self.config).items()}
+        return 4 * (sum(sizes.values()) + self.config.tied_head * sizes["token_embd.weight"])
+
+    def float32_twin(self) -> Generator[None, None, Llama]:
+        """This model once more in float32, with exactly the numbers that it reads a text with. Made in steps, so that
+        nobody is kept waiting: the generator yields after each, and returns the twin. In float32 it is its own."""
+        if self.cache_dtype == torch.float32:
+            return self
+        twin, device = copy.copy(self), self.get_device()
+        twin.name, twin.cache_dtype, twin.weights_dtype = f"{self.name} in float32", torch.float32, "float32"
+        twin._packed, twin._halves, twin._layers = can_pack(device.type, torch.float32), [], []
+        twin.embedding = self.embedding.float()
+        yield
+        twin._head = self._head.widened()
+        for layer in self._layers:
+            yield
+            twin._layers.append(LayerWeights(*(
+                weight if weight.ndim == 1 else Projection(dense(weight, self._packed).float()).kept for weight in layer)))
+        twin._cos, twin._sin = _rotary_table(self.config, self.max_context, device, torch.float32)
+        twin.weight_bytes = self.float32_twin_bytes
+        return twin
+
+    # --- positions
 
     def _rotary(self, starts: list[int], num_new: int) -> tuple[torch.Tensor, torch.Tensor]:
         """cos and sin for T positions from each start, (1 or B, T, 1, D)."""

@@ -22,6 +22,9 @@ app/engine/kv_cache.py; C is the width of the model.
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Generator
+
 import torch
 import torch.nn.functional as F
 
@@ -86,6 +89,29 @@ class Nanochat(ReferenceGeneration):
         config = self.config
         bytes_per_layer = 2 * config.n_kv_head * config.head_dim * self.cache_dtype.itemsize
         return bytes_per_layer * sum(cached if window is None else min(cached, window) for window in self.windows)
+
+    @property
+    def float32_twin_bytes(self) -> int:
+        """What `float32_twin` takes in memory beside this model."""
+        return 0 if self.cache_dtype == torch.float32 else self.weight_bytes * 4 // self.cache_dtype.itemsize
+
+    def float32_twin(self) -> Generator[None, None, Nanochat]:
+        """This model once more in float32, with exactly the numbers that it runs with. Made in steps, so that nobody
+        is kept waiting: the generator yields after each, and returns the twin. In float32 it is its own."""
+        if self.cache_dtype == torch.float32:
+            return self
+        twin = copy.copy(self)
+        twin.name, twin.cache_dtype, twin.weights_dtype = f"{self.name} in float32", torch.float32, "float32"
+        twin.embedding, twin.layers = self.embedding.float(), []
+        yield
+        twin.head = self.head.widened()
+        if self.architecture.smear:
+            twin.smear_gate = self.smear_gate.float()
+        for layer in self.layers:
+            yield
+            twin.layers.append(layer.widened(self.architecture))
+        twin._make_rotary_table(self._cos.shape[0])
+        return twin
 
     # --- forward
 
@@ -187,6 +213,16 @@ class Layer:
     def weight_bytes(self) -> int:
         value = 0 if self.value_embedding is None else _bytes_of(self.value_embedding) + _bytes_of(self.value_gate)
         return value + sum(part.weight_bytes for part in (self.qkv, self.attention_out, self.mlp_in, self.mlp_out))
+
+    def widened(self, architecture: Architecture) -> Layer:
+        """The same numbers in float32."""
+        wide = copy.copy(self)
+        wide.qkv, wide.attention_out = self.qkv.widened(), self.attention_out.widened()
+        wide.mlp_in, wide.mlp_out = self.mlp_in.widened(), self.mlp_out.widened()
+        wide.qk_scale = torch.full_like(self.qk_scale, architecture.qk_scale, dtype=torch.float32)
+        if self.value_embedding is not None:
+            wide.value_embedding, wide.value_gate = self.value_embedding.float(), self.value_gate.float()
+        return wide
 
     def forward(self, x, x0, ids, rotary, groups):
         """x and x0 (B, T, C) -> (B, T, C). Keys and values go into the cache, if there is one."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import torch
 
-from app.models.half_projection import can_multiply_half, keep_half, project_half
+from app.models.half_projection import can_multiply_half, keep_half, project_half, widen_half
 from app.models.projection import Projection
 
 
@@ -28,6 +28,11 @@ class OutputHead:
         else:
             self._dtype, self._projection = own.dtype, Projection(own)
             self.copied_bytes = self._projection.weight_bytes if self._projection.packed else 0
+
+    def widened(self) -> OutputHead:
+        """A head that multiplies with the same numbers in float32."""
+        weight = widen_half(self._kept) if self.in_float16 else self._projection.wide_weight()
+        return OutputHead(weight, weight)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """x (N, C), float32 -> logits (N, V), float32. A row gives the same numbers whatever rows stand beside it."""

@@ -33,6 +33,14 @@ class Projection:
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         return project(x, self.kept, self.packed)
 
+    def wide_weight(self) -> torch.Tensor:
+        """The weight's numbers in float32, (out, in)."""
+        return dense(self.kept, self.packed).float()
+
+    def widened(self) -> Projection:
+        """The same numbers in float32."""
+        return Projection(self.wide_weight())
+
 
 def project(x: torch.Tensor, kept: torch.Tensor, packed: bool) -> torch.Tensor:
     """x (..., in) times a weight as a `Projection` keeps it -> (..., out)."""
@@ -47,6 +55,11 @@ def project(x: torch.Tensor, kept: torch.Tensor, packed: bool) -> torch.Tensor:
 def pack(weight: torch.Tensor) -> torch.Tensor:
     """A copy of a weight (out, in) in oneDNN's layout for this processor; only `packed_linear` can read it."""
     return torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), 1)
+
+
+def dense(kept: torch.Tensor, packed: bool) -> torch.Tensor:
+    """The weight (out, in) that a `Projection` keeps, laid out as any tensor is."""
+    return kept.to_dense() if packed else kept
 
 
 def packed_linear(x: torch.Tensor, packed: torch.Tensor) -> torch.Tensor:

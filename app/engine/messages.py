@@ -64,20 +64,27 @@ class Queued:
 
 @dataclass(frozen=True)
 class Reading:
-    """The prompt is being read: `done` of `total` tokens, `reused` of which were remembered."""
+    """The prompt is being read: `done` of `total` tokens, `reused` of which were remembered. The others took `seconds`
+    to read so far."""
     reply: str
     done: int
     total: int
     reused: int
+    seconds: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True)
 class Token:
-    """One token of the reply. `position` counts from the start of the conversation."""
+    """One token of the reply. `position` counts from the start of the conversation.
+
+    Of a sampled one, `chance` is how likely the model found it, from 0 to 1, and `runners_up` are the three likeliest
+    others as (id, chance): at temperature 1 and before top-k, whatever it was drawn with (see `chances`)."""
     id: int
     position: int
     forced: bool
     part: Part
+    chance: float | None = None
+    runners_up: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,7 @@ class ToolCall:
     expression: str = ""
     result: str | None = None
     reason: str | None = None    # why it was refused, for a person
+    refusal: dict | None = None  # the same as a sentence with slots and its figures, for other languages
     written_tokens: int = 0      # sampled: start mark, expression, end mark
     forced_tokens: int = 0       # put in: output marks and result
 
@@ -176,5 +184,6 @@ class Snapshot:
     pool: PoolNumbers = PoolNumbers()
     model: ModelNumbers = ModelNumbers()
     cached_tokens: dict[str, int] = field(default_factory=dict)  # conversation -> tokens in its row
+    kept_ids: dict[str, tuple[int, ...]] = field(default_factory=dict)  # conversation -> what its kept row holds
     queued: tuple[str, ...] = ()   # replies waiting, next first
     steps: int = 0                 # steps done since the start

@@ -33,7 +33,7 @@ class Lease:
 @dataclass
 class _KeptRow:
     row: int
-    ids: list[int]
+    ids: tuple[int, ...]
 
 
 def shared_prefix_length(a: Sequence[int], b: Sequence[int]) -> int:
@@ -63,6 +63,10 @@ class Retention:
         """Tokens in each kept row, by conversation."""
         return {conversation: len(kept.ids) for conversation, kept in self._kept.items()}
 
+    def kept_ids(self) -> dict[str, tuple[int, ...]]:
+        """What each kept row holds, by conversation."""
+        return {conversation: kept.ids for conversation, kept in self._kept.items()}
+
     def can_acquire(self, num_rows: int) -> bool:
         """Whether so many rows are not live."""
         return len(self._free) + len(self._kept) >= num_rows
@@ -90,7 +94,7 @@ class Retention:
         if length == 0:
             self._free.append(row)
         else:
-            self._kept[conversation] = _KeptRow(row, list(ids[:length]))
+            self._kept[conversation] = _KeptRow(row, tuple(ids[:length]))
 
     def discard(self, row: int) -> None:
         """Give a live row back without keeping what it holds."""

@@ -75,7 +75,7 @@ class Scheduler:
     def _make_job(self, request: Request, sink: Callable[[object], None]) -> ReplyJob:
         sequence = Sequence(request.prompt_ids, self._rules, limit=self.context, temperature=request.temperature,
                             top_k=request.top_k, max_tokens=request.max_tokens, seed=request.seed,
-                            device=self.runner.device, reply=request.reply)
+                            device=self.runner.device, reply=request.reply, tells_chances=True)
         return ReplyJob(request, sequence, sink)
 
     def cancel(self, reply: str) -> None:
@@ -268,6 +268,10 @@ class Scheduler:
         lengths = self.cache.lengths()
         live = {job.request.conversation: lengths[job.row] for job in (*self._reading, *self._writing)}
         return self.retention.kept_tokens() | live
+
+    def kept_ids(self) -> dict[str, tuple[int, ...]]:
+        """The tokens of each kept row, by conversation."""
+        return self.retention.kept_ids()
 
     def queued(self) -> tuple[str, ...]:
         return tuple(job.request.reply for job in self._waiting)

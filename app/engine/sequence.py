@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
+from app.engine.chances import chances_of
 from app.engine.messages import Part, Reason, Token
 from app.engine.sampling import check_sampling, make_generator, sample_next_token
 from app.engine.tool_calls import ToolCalls, ToolMarks
@@ -52,11 +53,13 @@ class ReplyRules:
 class Sequence:
     """A prompt and the reply to it, at most `limit` tokens together.
 
+    With `tells_chances` each sampled token says how likely it was.
     Raises EmptyPromptError, PromptTooLongError or SamplingError for a request that can never be served.
     """
 
     def __init__(self, prompt_ids, rules: ReplyRules, *, limit: int, temperature: float = 1.0, top_k: int | None = None,
-                 max_tokens: int | None = None, seed: int = 42, device: torch.device | str = "cpu", reply: str = ""):
+                 max_tokens: int | None = None, seed: int = 42, device: torch.device | str = "cpu", reply: str = "",
+                 tells_chances: bool = False):
         check_sampling(temperature, top_k)
         if not prompt_ids:
             raise EmptyPromptError("there is no text to answer: the prompt has no tokens")
@@ -69,7 +72,7 @@ class Sequence:
         self.seed = seed
         self.tools = ToolCalls(rules.marks, rules.encode, rules.decode, reply)
         self._rules, self._limit, self._max_tokens = rules, limit, max_tokens
-        self._temperature, self._top_k = temperature, top_k
+        self._temperature, self._top_k, self._tells_chances = temperature, top_k, tells_chances
         self._rng = make_generator(seed, device)
         self._end_if_full()
 
@@ -117,12 +120,13 @@ class Sequence:
         position = self.num_tokens
         self.ids.append(token)
         self.masks.append(0 if forced else 1)
+        told = chances_of(logits, token) if self._tells_chances and not forced else ()
         if not forced and token in self._rules.end_ids:
             self.end(Reason.STOP)
-            return Token(token, position, forced, Part.END)
+            return Token(token, position, forced, Part.END, *told)
         part = self.tools.observe(token, len(self.ids) - 1)
         self._end_if_full()
-        return Token(token, position, forced, part)
+        return Token(token, position, forced, part, *told)
 
     def _draw(self, logits: torch.Tensor) -> int:
         """One token that may stand here. Drawn as the reference draws, and once more without those that may not if

@@ -202,7 +202,7 @@ class EngineWorker:
     def _publish(self) -> None:
         scheduler = self._scheduler
         self._snapshot = replace(self._snapshot, pool=scheduler.pool_numbers(), cached_tokens=scheduler.cached_tokens(),
-                                 queued=scheduler.queued(), steps=scheduler.steps)
+                                 kept_ids=scheduler.kept_ids(), queued=scheduler.queued(), steps=scheduler.steps)
 
     def _warm(self) -> None:
         """The first forward of each kind is slow (kernels are chosen, memory is mapped): do it before anybody waits."""

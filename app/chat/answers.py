@@ -26,8 +26,8 @@ def check_answers(settings: ReplySettings, rows: int) -> None:
         raise ChatError("bad_settings", "Several answers at once are written in copies of the cache, so they need it. "
                         "Switch the cache on, or ask for one answer.")
     if settings.n > rows:
-        raise ChatError("bad_settings", f"{settings.n} answers at once need as many places in the memory, and here "
-                        f"{'is' if rows == 1 else 'are'} {rows}.")
+        raise ChatError("bad_settings", "{answers} answers at once need as many places in the memory; places here: {rows}.",
+                        answers=settings.n, rows=rows)
 
 
 def copies_of(reply: Message, settings: ReplySettings) -> list[Message]:

@@ -57,6 +57,6 @@ def _build_anew(builder: PromptBuilder, messages: list[Message], system: str | N
 
 
 def too_long(tokens: int, limit: int, context: int) -> ChatError:
-    return ChatError("too_long", f"This is too long: with the chat's own marks it is {tokens:,} tokens, and at most "
-                     f"{limit:,} fit ({context:,} that the model can hold, less some room for the answer).",
-                     tokens=tokens, limit=limit)
+    return ChatError("too_long", "This is too long: with the chat's own marks it is {tokens} tokens, and at most {limit} "
+                     "fit ({context} that the model can hold, less some room for the answer).",
+                     tokens=tokens, limit=limit, context=context)

@@ -21,6 +21,7 @@ from app.chat.live_reply import LiveReply
 from app.chat.memory_events import MemoryTeller
 from app.chat.numbers import cache_numbers, copies_numbers, last_reply_from_stats
 from app.chat.store import Store
+from app.chat.sentences import sentence
 from app.engine.messages import Evicted, Finished, Reading, Reason, Tokens
 
 logger = logging.getLogger(__name__)
@@ -28,7 +29,10 @@ logger = logging.getLogger(__name__)
 ROUND_S = 0.03          # between two rounds: tokens that come faster are told together
 STORE_EVERY_S = 0.5
 ABANDONED_AFTER_S = 60  # a reply that nobody listens to is stopped: long enough to come back
-ENGINE_IS_GONE = "The engine has stopped working; the server must be started again."
+MAKES_WAY_AFTER_S = 3   # or so soon, when somebody waits for its row: long enough to load the page again
+STOPPED_WITHIN_S = 3    # a reply that was told to stop has ended: two steps of the engine, and then some
+ENGINE_IS_GONE = sentence("The engine has stopped working; the server must be started again.")
+CANNOT_BE_SHOWN = sentence("Something went wrong in showing this answer. What it was is written in the server's log.")
 _END = object()
 
 
@@ -118,14 +122,13 @@ class Publisher:
             try:
                 for event in events:
                     for told in reply.take(event):
-                        channel.publish(told)
-                    if isinstance(event, Reading) and reply.message.answer == 1:  # the first of the copies was made
-                        self._teller.copied(channel, event.total, reply.message.settings["n"] - 1)
-            except Exception as error:
+                        channel.publish(self._with_tokens_read(reply, told) if isinstance(event, Reading) else told)
+                    if isinstance(event, Reading):
+                        self._tell_read(reply, event)
+            except Exception:
                 logger.exception("reply %s could not be told", reply.message.id)
                 self._worker.cancel(reply.request.reply)
-                sentence = f"Something went wrong in showing this answer: {type(error).__name__}."
-                reply.finished = reply.cut_off(Reason.ERROR, sentence)
+                reply.finished = reply.cut_off(Reason.ERROR, CANNOT_BE_SHOWN)
             if reply.finished is not None:
                 self._finish(reply)
             elif reply is self.live_in(channel.conversation)[0]:  # once for all that are written side by side

@@ -9,12 +9,14 @@ import secrets
 from dataclasses import dataclass, replace
 
 from app.chat.errors import ChatError
-from app.engine.sampling import MAX_SEED, SamplingError, check_sampling
+from app.chat.sentences import sentence
+from app.engine.sampling import MAX_SEED, MAX_TEMPERATURE, SamplingError, check_sampling
 
 MAX_TOKENS = 1_048_576
 MAX_TOP_K = 1_000_000  # far above any vocabulary; from there on, as 0, it is off
 MAX_SYSTEM_CHARACTERS = 20_000
 MAX_ANSWERS = 4  # to one question at once
+TEMPERATURE = sentence("temperature must be a number from 0 to {limit}, not {shown}.")
 FAMILY_TEMPERATURE, FAMILY_TOP_K = 0.8, 50  # where a model recommends nothing
 
 
@@ -46,10 +48,11 @@ class ReplySettings:
         if fields is None:
             return self
         if not isinstance(fields, dict):
-            raise bad_settings("settings must be an object", fields)
+            raise bad_settings("The settings must be an object, not {shown}.", fields)
         unknown = sorted(set(fields) - set(_CHECKS))
         if unknown:
-            raise ChatError("bad_settings", f"There is no setting {unknown[0]!r}; there are {', '.join(_CHECKS)}.")
+            raise ChatError("bad_settings", "There is no setting {name}; there are {names}.", name=repr(unknown[0]),
+                            names=", ".join(_CHECKS))
         given = {name: value for name, value in fields.items() if value is not None}
         for name, value in given.items():
             _CHECKS[name](value)
@@ -62,37 +65,38 @@ class ReplySettings:
         return self if self.seed is not None else replace(self, seed=secrets.randbelow(2**32))
 
 
-def bad_settings(allowed: str, value: object) -> ChatError:
+def bad_settings(sentence: str, value: object, **figures) -> ChatError:
+    """The sentence ends by showing what was given, in the slot `{shown}`."""
     shown = repr(value)
-    return ChatError("bad_settings", f"{allowed}, not {shown if len(shown) <= 60 else shown[:60] + '…'}.")
+    return ChatError("bad_settings", sentence, shown=shown if len(shown) <= 60 else shown[:60] + "…", **figures)
 
 
 def _check_temperature(value: object) -> None:
     if isinstance(value, bool):
-        raise bad_settings("temperature must be a number", value)
+        raise bad_settings(TEMPERATURE, value, limit=MAX_TEMPERATURE)
     try:
         check_sampling(value, None)
-    except SamplingError as error:
-        raise ChatError("bad_settings", f"{error}.") from None
+    except SamplingError:
+        raise bad_settings(TEMPERATURE, value, limit=MAX_TEMPERATURE) from None
 
 
 def _whole_number(name: str, lowest: int, highest: int, shown_highest: str = ""):
-    allowed = f"{name} must be a whole number from {lowest} to {shown_highest or format(highest, ',')}"
-
     def check(value: object) -> None:
         if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
-            raise bad_settings(allowed, value)
+            raise bad_settings("{name} must be a whole number from {lowest} to {highest}, not {shown}.", value,
+                               name=name, lowest=lowest, highest=shown_highest or highest)
     return check
 
 
 def _check_use_cache(value: object) -> None:
     if not isinstance(value, bool):
-        raise bad_settings("use_cache must be true or false", value)
+        raise bad_settings("use_cache must be true or false, not {shown}.", value)
 
 
 def _check_system(value: object) -> None:
     if not isinstance(value, str) or len(value) > MAX_SYSTEM_CHARACTERS:
-        raise bad_settings(f"system must be a text of at most {MAX_SYSTEM_CHARACTERS:,} characters", value)
+        raise bad_settings("system must be a text of at most {limit} characters, not {shown}.", value,
+                           limit=MAX_SYSTEM_CHARACTERS)
 
 
 _CHECKS = {

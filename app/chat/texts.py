@@ -51,8 +51,8 @@ def check_text(text: str) -> str:
         raise ChatError("empty", "There is nothing to answer: the message is empty.")
     size_bytes = len(text.encode())
     if size_bytes > MAX_TEXT_BYTES:
-        raise ChatError("too_long", f"This is too long: {size_bytes:,} bytes, and a message may have "
-                        f"{MAX_TEXT_BYTES:,} at most.", bytes=size_bytes, limit_bytes=MAX_TEXT_BYTES)
+        raise ChatError("too_long", "This is too long: {bytes} bytes, and a message may have {limit_bytes} at most.",
+                        bytes=size_bytes, limit_bytes=MAX_TEXT_BYTES)
     return text
 
 

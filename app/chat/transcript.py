@@ -52,6 +52,7 @@ class ToolSegment:
     reason: str | None = None
     written_tokens: int = 0
     forced_tokens: int = 0
+    refusal: dict | None = None  # the reason as a sentence with slots, and its figures
 
     @classmethod
     def from_json(cls, segment: dict, number: int) -> ToolSegment:
@@ -59,7 +60,8 @@ class ToolSegment:
 
     def as_json(self) -> dict:
         return {"type": "tool_call", "state": self.state, "expression": self.expression, "result": self.result,
-                "reason": self.reason, "written_tokens": self.written_tokens, "forced_tokens": self.forced_tokens}
+                "reason": self.reason, "written_tokens": self.written_tokens, "forced_tokens": self.forced_tokens,
+                **({"refusal": self.refusal} if self.refusal else {})}
 
 
 class Transcript:
@@ -113,7 +115,7 @@ class Transcript:
             self.segments.append(ToolSegment(number))
         segment = self.call(event)
         segment.state, segment.expression = event.state.value, event.expression
-        segment.result, segment.reason = event.result, event.reason
+        segment.result, segment.reason, segment.refusal = event.result, event.reason, event.refusal
         segment.written_tokens, segment.forced_tokens = event.written_tokens, event.forced_tokens
         return prose
 

@@ -168,8 +168,10 @@ class TurnMaker:
         except (ValueError, RuntimeError) as error:  # typed by the engine, with a sentence
             for live in replies:
                 self._publisher.remove(live)
-            code = "queue_full" if isinstance(error, RuntimeError) else "unfit"
-            raise ChatError(code, str(error)[:1].upper() + str(error)[1:] + ".") from error
+            if isinstance(error, RuntimeError):
+                raise ChatError("queue_full", "So many replies are waiting already that no other is taken. Please try again "
+                                "in a moment.") from error
+            raise ChatError("unfit", "This cannot be answered: {reason}.", reason=str(error)) from error
 
     def _store_turn(self, turn: Turn, copies: list[Message], fitted: Fitted, settings: ReplySettings) -> None:
         store, id, fingerprint = self._store, turn.conversation.id, self._builder().fingerprint

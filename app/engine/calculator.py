@@ -43,7 +43,12 @@ WORD = re.compile(r"\w+")
 
 
 class CalculatorError(ValueError):
-    """An expression was refused; the text is the reason, in words for a person."""
+    """An expression was refused; the text is the reason, in words for a person. `sentence` is that text with
+    `{slots}` and `figures` what is in them, so that it can be said in another language."""
+
+    def __init__(self, sentence: str, **figures):
+        super().__init__(sentence.format(**figures))
+        self.sentence, self.figures = sentence, figures
 
 
 def use_calculator(expression: str) -> str | None:
@@ -65,7 +70,7 @@ def evaluate(expression: str, clock: Callable[[], float] = time.monotonic) -> st
     if not expression:
         raise CalculatorError("there is nothing to work out")
     if len(expression) > MAX_LENGTH:
-        raise CalculatorError(f"too large: more than {MAX_LENGTH} characters")
+        raise CalculatorError("too large: more than {limit} characters", limit=MAX_LENGTH)
     if "\n" in expression or "\r" in expression:
         raise CalculatorError("a sum is written on one line")
     source, values = _read(expression)
@@ -95,7 +100,7 @@ def _read(expression: str) -> tuple[str, dict[str, Fraction | str]]:
         if token == "(":
             depth += 1
             if depth > MAX_DEPTH:
-                raise CalculatorError(f"too large: more than {MAX_DEPTH} brackets in one another")
+                raise CalculatorError("too large: more than {limit} brackets in one another", limit=MAX_DEPTH)
         elif token == ")":
             depth -= 1
         elif token == "+" and not after_value:
@@ -129,11 +134,11 @@ def _next_token(expression: str, start: int) -> tuple[str, Fraction | str | None
     if character == ".":
         raise CalculatorError("a point belongs to a number")
     if (match := WORD.match(expression, start)) and not character.isnumeric():
-        raise CalculatorError(f"names are not allowed: {match.group()}")
+        raise CalculatorError("names are not allowed: {name}", name=match.group())
     if character.isnumeric():
         raise CalculatorError("only the digits 0 to 9 are allowed")
     shown = character if character.isprintable() else f"U+{ord(character):04X}"
-    raise CalculatorError(f"this sign is not allowed: {shown}")
+    raise CalculatorError("this sign is not allowed: {sign}", sign=shown)
 
 
 def _number(written: str) -> Fraction:
@@ -143,12 +148,12 @@ def _number(written: str) -> Fraction:
             raise CalculatorError("exponents are not allowed")
         if "," in written:
             raise CalculatorError(REFUSED_SIGNS[","])
-        raise CalculatorError(f"this is not a number: {written}")
+        raise CalculatorError("this is not a number: {written}", written=written)
     whole, part = match["whole"].replace(",", ""), match["part"] or ""
     if len(whole) > 1 and whole[0] == "0":
         raise CalculatorError("leading zeros are not allowed")
     if len(whole) + len(part) > MAX_DIGITS:
-        raise CalculatorError(f"too large: a number of more than {MAX_DIGITS} digits")
+        raise CalculatorError("too large: a number of more than {limit} digits", limit=MAX_DIGITS)
     return Fraction(int(whole + part), 10 ** len(part))
 
 
@@ -163,7 +168,7 @@ def _text(expression: str, start: int) -> tuple[str, int]:
             position += 1
             escaped = expression[position:position + 1]
             if escaped not in ESCAPES:
-                raise CalculatorError(f"this escape is not allowed: \\{escaped}")
+                raise CalculatorError("this escape is not allowed: {escape}", escape="\\" + escaped)
             character = ESCAPES[escaped]
         characters.append(character)
         position += 1
@@ -180,12 +185,12 @@ class _Walker:
 
     def number(self, node: ast.expr, signs: int = 0) -> Fraction:
         if self.clock() > self.deadline:
-            raise CalculatorError(f"it took longer than {DEADLINE_S:g} seconds")
+            raise CalculatorError("it took longer than {limit} seconds", limit=int(DEADLINE_S))
         if isinstance(node, ast.BinOp):
             return self._chain(node)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             if signs == MAX_DEPTH:
-                raise CalculatorError(f"too large: more than {MAX_DEPTH} signs before a number")
+                raise CalculatorError("too large: more than {limit} signs before a number", limit=MAX_DEPTH)
             return -self.number(node.operand, signs + 1)
         if isinstance(node, ast.Call):
             return self._count(node)
@@ -250,7 +255,7 @@ def _apply(operator: ast.operator, left: Fraction, right: Fraction) -> Fraction:
 
 def _written(value: Fraction) -> str:
     if abs(value) >= 10 ** MAX_DIGITS:
-        raise CalculatorError(f"too large: a result of more than {MAX_DIGITS} digits")
+        raise CalculatorError("too large: a result of more than {limit} digits", limit=MAX_DIGITS)
     whole_digits = len(str(abs(int(value))))
     places = _decimal_places(value.denominator)
     if places is None or whole_digits + places > MAX_DIGITS:

@@ -115,7 +115,8 @@ class ToolCalls:
             result = evaluate(expression)
         except CalculatorError as refusal:
             self._state = Part.TEXT
-            self._change(replace(self._call, state=ToolState.REFUSED, expression=expression, reason=str(refusal)))
+            self._change(replace(self._call, state=ToolState.REFUSED, expression=expression, reason=str(refusal),
+                                 refusal={"sentence": refusal.sentence, "figures": refusal.figures}))
             return
         self._state = Part.OUTPUT
         self.forced.extend([self._marks.output_start, *self._encode(result), self._marks.output_end])

@@ -27,9 +27,10 @@ def count():
     body = body if isinstance(body, dict) else {}
     text, conversation = body.get("text"), body.get("conversation")
     if not isinstance(text, str) or not isinstance(conversation, str | None):
-        raise ChatError("bad_message", 'Wanted is a JSON object such as {"conversation": null, "text": "…"}.')
+        raise ChatError("bad_message", 'Wanted is a JSON object such as {example}.',
+                        example='{"conversation": null, "text": "…"}')
     if len(text.encode(errors="replace")) > MAX_TEXT_BYTES:
-        raise ChatError("too_long", f"A text to be counted may have {MAX_TEXT_BYTES:,} bytes at most.")
+        raise ChatError("too_long", "A text to be counted may have {limit_bytes} bytes at most.", limit_bytes=MAX_TEXT_BYTES)
     return current_app.extensions["glasschat"].replies.count(
         Caller(known_owner() or ""), conversation, text, body.get("settings"))
 

@@ -6,15 +6,20 @@ from flask import Flask, current_app, render_template, request
 from werkzeug.exceptions import HTTPException, InternalServerError
 
 from app.chat.errors import ChatError, NotFoundError
+from app.chat.sentences import sentence
+from app.web.languages import translated
+from app.web.retelling import error_text
 
 STATUS = {"not_found": 404, "too_long": 413, "not_ready": 503, "failed": 503, "queue_full": 503}
 SENTENCES = {
-    404: ("Not found", "There is no such page, or it is the chat of another browser. "
-                       "A chat can be seen only in the browser that began it."),
-    405: ("Not possible", "This address cannot be used that way."),
-    413: ("Too large", "This is more than the server takes at once."),
-    500: ("Something went wrong", "The server made a mistake, which is written in its log. "
-                                  "Nothing that was stored is lost."),
+    400: (sentence("Not understood"), sentence("The server cannot make sense of this request.")),
+    403: (sentence("Not allowed"), sentence("This cannot be done from where the request comes.")),
+    404: (sentence("Not found"), sentence("There is no such page, or it is the chat of another browser. "
+                                          "A chat can be seen only in the browser that began it.")),
+    405: (sentence("Not possible"), sentence("This address cannot be used that way.")),
+    413: (sentence("Too large"), sentence("This is more than the server takes at once.")),
+    500: (sentence("Something went wrong"), sentence("The server made a mistake, which is written in its log. "
+                                                     "Nothing that was stored is lost.")),
 }
 
 
@@ -28,7 +33,7 @@ def show_chat_error(error: ChatError):
     status = STATUS.get(error.code, 400)
     if isinstance(error, NotFoundError) and not _is_for_a_program():
         return _page(404, *SENTENCES[404])
-    return {"code": error.code, "text": error.text, **error.figures}, status
+    return {**error.figures, "code": error.code, "text": error_text(error)}, status
 
 
 def show_http_error(error: HTTPException):
@@ -38,7 +43,7 @@ def show_http_error(error: HTTPException):
     if error.description and error.description != type(error).description:  # our own sentence
         text = error.description
     if _is_for_a_program():
-        return {"code": error.name.lower().replace(" ", "_"), "text": text}, error.code
+        return {"code": error.name.lower().replace(" ", "_"), "text": translated(text)}, error.code
     return _page(error.code, title, text)
 
 
@@ -52,4 +57,4 @@ def _is_for_a_program() -> bool:
 
 
 def _page(code: int, title: str, text: str):
-    return render_template("error.html", code=code, title=title, text=text), code
+    return render_template("error.html", code=code, title=translated(title), text=translated(text)), code

@@ -55,7 +55,8 @@ def read_frame(frame: str | bytes) -> dict:
         raise ChatError("bad_json", "A frame must be one JSON object.")
     kind = message.get("type")
     if not isinstance(kind, str) or kind not in TYPES:
-        raise ChatError("bad_message", f"There is no message type {_shown(kind)}; there are {', '.join(TYPES)}.")
+        raise ChatError("bad_message", "There is no message type {kind}; there are {kinds}.",
+                        kind=_shown(kind), kinds=", ".join(TYPES))
     required, optional = TYPES[kind]
     fields = {"type": kind}
     for name in required + optional:
@@ -64,9 +65,10 @@ def read_frame(frame: str | bytes) -> dict:
         if value is None and name in optional:
             fields[name] = None
         elif value is None:
-            raise ChatError("bad_message", f"A message of type {kind} needs the field {name}.")
+            raise ChatError("bad_message", "A message of type {kind} needs the field {field}.", kind=kind, field=name)
         elif not will_do(value):
-            raise ChatError("bad_message", f"The field {name} must be {wanted}, not {_shown(value)}.")
+            raise ChatError("bad_message", "The field {field} must be {wanted}, not {shown}.",
+                            field=name, wanted=wanted, shown=_shown(value))
         else:
             fields[name] = value
     return fields

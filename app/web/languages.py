@@ -85,10 +85,15 @@ def _wishes_of_browser() -> list[str]:
     return [tag.lower().partition("-")[0] for tag, quality in request.accept_languages if quality > 0]
 
 
+def translated(sentence: str) -> str:
+    """The sentence in the reader's language; one that is not in the catalogue as it is."""
+    return catalogue(language()).gettext(sentence)
+
+
 def gettext(sentence: str) -> Markup:
-    """The sentence in the reader's language. It is markup, since both languages are our own writing; what is
-    formatted into its `{slots}` is escaped."""
-    return Markup(catalogue(language()).gettext(sentence))
+    """For templates. It is markup, since what stands in a template and its translation are our own writing; what is
+    formatted into its `{slots}` is escaped. Never to be given what a person, a model or a program wrote."""
+    return Markup(translated(sentence))
 
 
 def ngettext(singular: str, plural: str, count: int) -> Markup:

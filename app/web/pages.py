@@ -9,6 +9,8 @@ from flask import Blueprint, current_app, render_template, url_for
 from app.chat.chats import Caller
 from app.chat.reply_settings import MAX_ANSWERS, MAX_TOKENS
 from app.chat.texts import MAX_TEXT_BYTES
+from app.web.memory_page import memory_page
+from app.web.retelling import retold_memory_event, retold_message
 from app.web.sessions import owner, prolong_session
 
 blueprint = Blueprint("pages", __name__)
@@ -55,10 +57,10 @@ def _chat_page(cid: str | None):
     return render_template(
         "chat.html",
         conversation=chat and {"id": chat["id"], "url": chat["url"], "title": chat["title"]},
-        messages=chat["messages"] if chat else [],
+        messages=[retold_message(message) for message in chat["messages"]] if chat else [],
         cache=chat["cache"] if chat else replies.chats.cache(caller),
         seq=chat["seq"] if chat else 0,
-        events=chat["events"] if chat else [],
+        events=[retold_memory_event(event) for event in chat["events"]] if chat else [],
         conversations=replies.chats.list(caller),
         defaults=asdict(replies.defaults),
         limits={"text_bytes": MAX_TEXT_BYTES, "max_tokens": MAX_TOKENS, "context": snapshot.context,

@@ -21,6 +21,8 @@ from app.chat.errors import ChatError
 from app.chat.hub import Outbox, to_json
 from app.chat.recovery import SOCKET_OWNER
 from app.web.frames import read_frame, request_of
+from app.web.languages import translated
+from app.web.retelling import error_text, retold_frame
 from app.web.sessions import known_owner
 from app.web.steady_socket import LINGER_S, make_steady
 
@@ -104,7 +106,7 @@ class Listener:
                 frame = self._outbox.take()
                 if frame is None:
                     return
-                self._ws.send(frame)
+                self._ws.send(retold_frame(frame))
         self._ws.event.set()  # there may be more
 
     def _keep_alive(self) -> bool:
@@ -131,7 +133,7 @@ class Listener:
         self._outbox.put(to_json(event))
 
     def _tell_error(self, frame: str | bytes, code: str, text: str, **figures) -> None:
-        self._tell({"type": "error", "code": code, "text": text, "request": request_of(frame), **figures})
+        self._tell({**figures, "type": "error", "code": code, "text": text, "request": request_of(frame)})
 
     # --- in
 
@@ -145,12 +147,12 @@ class Listener:
             wish = read_frame(frame)
             self._wishes[wish.pop("type")](**wish)
         except ChatError as error:
-            self._tell_error(frame, error.code, error.text, **error.figures)
+            self._tell_error(frame, error.code, error_text(error), **error.figures)
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException:  # a fault inside of a library's Rust code is no Exception
             logger.exception("a wish could not be fulfilled")
-            self._tell_error(frame, "internal", "The server made a mistake, which is written in its log.")
+            self._tell_error(frame, "internal", translated("The server made a mistake, which is written in its log."))
 
     def _open(self, conversation, after):
         self._replies.chats.open(self.caller, conversation, after)

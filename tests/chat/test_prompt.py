@@ -172,7 +172,7 @@ def test_a_message_fits_up_to_the_very_token():
     assert len(fit(BUILDER, [fitting], None, 64, 512).prompt.ids) == limit == 56
     with pytest.raises(ChatError) as refused:
         fit(BUILDER, [Message("c", 0, "user", text=fitting.text + "a")], None, 64, 512)
-    assert (refused.value.code, refused.value.figures) == ("too_long", {"tokens": 57, "limit": 56})
+    assert (refused.value.code, refused.value.figures) == ("too_long", {"tokens": 57, "limit": 56, "context": 64})
     assert "57 tokens" in refused.value.text and "56" in refused.value.text
 
 

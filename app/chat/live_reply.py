@@ -32,6 +32,8 @@ class LiveReply:
         self._tokenizer = tokenizer
         self._texts: dict[int, str] = {}
         self._ids, self._masks = list(message.ids or []), list(message.masks or [])
+        self.made_way = False                  # and that because somebody waited for its row
+        self.told_to_stop = False
         self._opened_at: int | None = None     # where an open tool block begins in them
         self.transcript = Transcript(tokenizer, message.segments, _ids_of_last_prose(tokenizer, self._ids))
         self.parts = Parts.of(self.transcript.as_json(), is_finished=False)

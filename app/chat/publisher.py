@@ -15,6 +15,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from app.chat.chance_records import fit
+from app.chat import vanished
 from app.chat.conversation import Choice, conversation_of_row
 from app.chat.hub import Channel, Hub
 from app.chat.live_reply import LiveReply
@@ -28,8 +30,6 @@ logger = logging.getLogger(__name__)
 
 ROUND_S = 0.03          # between two rounds: tokens that come faster are told together
 STORE_EVERY_S = 0.5
-ABANDONED_AFTER_S = 60  # a reply that nobody listens to is stopped: long enough to come back
-MAKES_WAY_AFTER_S = 3   # or so soon, when somebody waits for its row: long enough to load the page again
 STOPPED_WITHIN_S = 3    # a reply that was told to stop has ended: two steps of the engine, and then some
 ENGINE_IS_GONE = sentence("The engine has stopped working; the server must be started again.")
 CANNOT_BE_SHOWN = sentence("Something went wrong in showing this answer. What it was is written in the server's log.")
@@ -79,6 +79,13 @@ class Publisher:
     def tell_numbers_soon(self, channel: Channel) -> None:
         """The engine was asked to change what it remembers: tell the numbers once it has."""
         with self._lock:
+    def let_stopped_end(self, conversation: str) -> None:
+        """Wait until replies that were told to stop have ended, so that what comes right behind a stop is not
+        refused. Not to be called under the lock of the channel."""
+        until = time.monotonic() + STOPPED_WITHIN_S
+        while any(reply.told_to_stop for reply in self.live_in(conversation)) and time.monotonic() < until:
+            time.sleep(0.01)
+
             self._numbers_wanted.add(channel)
 
     # --- the thread
@@ -142,8 +149,13 @@ class Publisher:
         self.remove(reply)
         channel.publish(reply.done_event(final))
         is_last = not self.live_in(channel.conversation)
-        if reply.abandoned and is_last:
-            self._teller.abandoned(channel, ABANDONED_AFTER_S)
+        if reply.made_way and is_last:
+            self._teller.made_way(channel)
+        elif reply.abandoned and is_last:
+            self._teller.abandoned(channel, vanished.ABANDONED_AFTER_S)
+        if reply.message.answer == 0:
+            self._teller.ended(channel, reply.request, reply.finished)
+            self._tell_edges(channel, reply.cached_tokens)
         channel.publish({"type": "cache", "cache": self.cache_of(channel.conversation, reply)})
         if not is_last:
             return
@@ -198,7 +210,8 @@ class Publisher:
                 _try(self._end, reply, Reason.ERROR, ENGINE_IS_GONE)
             else:
                 _try(self._store_progress, reply)
-                self._stop_if_abandoned(reply, now)
+        if going_on:
+            vanished.stop_unheard(self._worker, replies, now)
 
     def _tell_numbers(self, channel: Channel) -> None:
         with channel.lock:
@@ -219,13 +232,6 @@ class Publisher:
             if reply.dirty and reply.request.reply in self._live:
                 reply.dirty = False
                 self._store.update_message(reply.message.id, fingerprint=reply.message.fingerprint, **reply.progress())
-
-    def _stop_if_abandoned(self, reply: LiveReply, now: float) -> None:
-        channel = reply.channel
-        alone_s = now - max(channel.left_alone_since_s, reply.began_s)
-        if not channel.listeners and not reply.abandoned and alone_s > ABANDONED_AFTER_S:
-            reply.abandoned = True
-            self._worker.cancel(reply.request.reply)
 
 
 def _try(act: Callable, *arguments) -> None:

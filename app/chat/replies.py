@@ -25,6 +25,7 @@ from app.chat.store import Store
 from app.chat.texts import check_text, clean, title_of
 from app.chat.turns import Turn, TurnMaker
 from app.chat.views import message_event
+from app.engine.tool_calls import ToolMarks
 
 READY_TIMEOUT_S = 120
 GOES_ON_AFTER = ("length", "cancelled", "interrupted", "error", "context_full")
@@ -55,6 +56,11 @@ class Replies:
     @property
     def defaults(self) -> ReplySettings:
         return ReplySettings.defaults(self.settings, self.worker.model)
+
+    @property
+    def has_calculator(self) -> bool:
+        """Whether the model's family has marks for the tool; true until the model is loaded."""
+        return self.worker.tokenizer is None or ToolMarks.of(self.worker.tokenizer) is not None
 
     # --- a question
 
@@ -87,6 +93,7 @@ class Replies:
 
     def _follow(self, caller: Caller, id: str, text: str, request: str | None, base: str | None,
                 settings: ReplySettings) -> None:
+        self.publisher.let_stopped_end(id)
         with self.chats.own(caller, id) as (conversation, channel):
             if self._answer_again(caller, request):
                 return
@@ -120,6 +127,7 @@ class Replies:
                    request: str | None = None) -> None:
         """Another reply to the same question. The old one, and all after it, is gone."""
         self._wait_until_ready()
+        self.publisher.let_stopped_end(conversation)
         with self.chats.own(caller, conversation) as (own, channel):
             if self._answer_again(caller, request):
                 return
@@ -134,6 +142,7 @@ class Replies:
         """Another question in the place of `message`. All after it is gone."""
         text = check_text(text)
         self._wait_until_ready()
+        self.publisher.let_stopped_end(conversation)
         with self.chats.own(caller, conversation) as (own, channel):
             if self._answer_again(caller, request):
                 return
@@ -151,6 +160,7 @@ class Replies:
               request: str | None = None) -> None:
         """Let the last reply, which was cut, go on where it ended."""
         self._wait_until_ready()
+        self.publisher.let_stopped_end(conversation)
         with self.chats.own(caller, conversation) as (own, channel):
             if self._answer_again(caller, request):
                 return
@@ -171,6 +181,7 @@ class Replies:
         with self.chats.own(caller, conversation):
             for live in self.publisher.live_in(conversation):
                 if live.message.id == message:
+                    live.told_to_stop = True
                     self.worker.cancel(live.request.reply)
 
     def count(self, caller: Caller, conversation: str | None, text: str, fields: dict | None = None) -> dict:

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from app.chat import publisher as publisher_module
+from app.chat import vanished
 from app.web import socket as socket_module
 from tests.scripted import ScriptedModel
 from tests.web.talk import Browser, Socket, wait_until
@@ -103,7 +103,7 @@ def test_fifty_clients_that_vanish_leave_a_server_that_serves(serve):
 
 def test_a_reply_that_nobody_listens_to_is_stopped_after_a_while(serve, monkeypatch):
     """BC-18"""
-    monkeypatch.setattr(publisher_module, "ABANDONED_AFTER_S", 0.1)
+    monkeypatch.setattr(vanished, "ABANDONED_AFTER_S", 0.1)
     model = ScriptedModel("word " * 400, seconds_per_token=0.01)
     server = serve(model, max_tokens=2000)
     browser = Browser(server)

@@ -23,6 +23,7 @@ from collections.abc import Sequence as SequenceOf
 from app.engine.kv_cache import KVCache
 from app.engine.messages import Evicted, PoolNumbers, Queued, Reason, Request
 from app.engine.model_runner import READ_CHUNK_TOKENS, ModelRunner
+from app.engine.race_track import RaceTrack
 from app.engine.reference_lane import ReferenceLane
 from app.engine.reply_job import ReplyJob
 from app.engine.retention import Retention
@@ -53,6 +54,7 @@ class Scheduler:
         self._reading: deque[ReplyJob] = deque()
         self._writing: list[ReplyJob] = []
         self._lane = ReferenceLane(self.runner, self.context)
+        self.races = RaceTrack(model, self._rules, self.context)
 
     # --- commands
 
@@ -98,14 +100,20 @@ class Scheduler:
     # --- the step
 
     @property
-    def busy(self) -> bool:
+    def serving(self) -> bool:
+        """Whether a reply is being made, or waited for."""
         return bool(self._waiting or self._reading or self._writing or self._lane.job)
+
+    @property
+    def busy(self) -> bool:
+        return self.serving or self.races.busy
 
     def step(self) -> None:
         self._admit()
         self._read()
         self._compute_without_cache()
         self._write()
+        self.races.advance(quiet=not self.serving)
         self.steps += 1
 
     def _admit(self) -> None:
@@ -231,9 +239,10 @@ class Scheduler:
         self._fail(self._jobs(), error)
 
     def interrupt_all(self) -> None:
-        """End every reply because the process ends."""
+        """End every reply, and a race, because the process ends."""
         for job in self._jobs():
             self._finish(job, Reason.INTERRUPTED)
+        self.races.stop()
 
     def _take_out(self, job: ReplyJob) -> None:
         for place in (self._waiting, self._reading, self._writing):

@@ -13,14 +13,18 @@ import logging
 import queue
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 import torch
 
 from app.engine.kv_cache import KVCache
 from app.engine.messages import Counts, Finished, ModelNumbers, Reason, Request, Snapshot, Timing
 from app.engine.model_runner import ModelRunner
+from app.engine.race_estimate import pace_of_running
+from app.engine.race_messages import Pace, RaceFinished, RaceRequest
 from app.engine.sampling import check_sampling
 from app.engine.scheduler import Scheduler, TooManyAnswersError
 from app.engine.sequence import EmptyPromptError, PromptTooLongError
@@ -55,6 +59,7 @@ class EngineWorker:
         self._load, self._rows, self._context, self._max_queue, self._warm_up = load, rows, context, max_queue, warm_up
         self._cache_bytes = cache_bytes
         self.on_event = on_event or (lambda event: None)
+        self.race_pace: Pace | None = None  # how fast a race would go, as far as is known; for any thread to read
         self._commands: queue.SimpleQueue = queue.SimpleQueue()
         self._ready = threading.Event()
         self._snapshot = Snapshot()
@@ -128,6 +133,19 @@ class EngineWorker:
         """Let a conversation go on in the kept row of one of its copies, instead of its own."""
         self._commands.put(("adopt", conversation, copy))
 
+    def race(self, request: RaceRequest, sink: Callable[[object], None]) -> None:
+        """Measure a race. `sink` gets RaceProgress and at the end one RaceFinished, which says why where it failed."""
+        def learning_sink(event: object) -> None:
+            if isinstance(event, RaceFinished) and event.pace is not None:
+                self.race_pace = event.pace
+            sink(event)
+
+        self._commands.put(("races.start", request, learning_sink))
+
+    def stop_race(self, race: str) -> None:
+        """End a race. One that has ended, or is unknown, is left alone."""
+        self._commands.put(("races.stop", race))
+
     # --- the engine thread
 
     @torch.inference_mode()
@@ -189,7 +207,7 @@ class EngineWorker:
                 for each in (request, *copies):
                     sink(_failed(each, str(error)))
         else:
-            getattr(self._scheduler, name)(*arguments)
+            attrgetter(name)(self._scheduler)(*arguments)
         self._publish()
 
     def _refuse_commands(self, sentence: str) -> None:
@@ -198,6 +216,8 @@ class EngineWorker:
                 _, request, sink, copies = command
                 for each in (request, *copies):
                     sink(_failed(each, sentence))
+            elif command[0] == "races.start":
+                command[2](RaceFinished(command[1].race, "failed", error=sentence))
 
     def _publish(self) -> None:
         scheduler = self._scheduler
@@ -209,9 +229,11 @@ class EngineWorker:
         runner = ModelRunner(self.model)
         row = KVCache.for_model(self.model, 1, min(64, self._scheduler.context))
         token = self.tokenizer.get_bos_token_id()
-        runner.forward([[token] * (row.seq_len // 2)], row)
+        half = row.seq_len // 2
         for _ in range(3):
-            runner.forward([[token]], row)
+            reading_s, writing_s = (_time_forward(runner, [token] * count, row) for count in (half, 1))
+            row.reset()
+        self.race_pace = pace_of_running(reading_s, half, writing_s, row.k_cache.element_size())
 
     def _model_numbers(self) -> ModelNumbers:
         model, cache = self.model, self._scheduler.cache
@@ -235,6 +257,12 @@ def rows_in(cache_bytes: int, model, context: int) -> int:
         raise CacheTooSmallError(f"the cache may take {cache_bytes:,} bytes, but one conversation of {context:,} tokens takes "
                                  f"{bytes_per_row:,}; allow more memory or a shorter context")
     return cache_bytes // bytes_per_row
+
+
+def _time_forward(runner: ModelRunner, ids: list[int], row: KVCache) -> float:
+    began = time.perf_counter()
+    runner.forward([ids], row)[0, 0].item()  # a device that computes by itself is waited for
+    return time.perf_counter() - began
 
 
 def _failed(request: Request, sentence: str) -> Finished:

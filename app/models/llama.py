@@ -167,7 +167,10 @@ class Llama(ReferenceGeneration):
         twin._packed, twin._halves, twin._layers = can_pack(device.type, torch.float32), [], []
         twin.embedding = self.embedding.float()
         yield
-        twin._head = self._head.widened()
+        head = self._head.wide_weight()
+        yield
+        twin._head = OutputHead(head, head)
+        del head
         for layer in self._layers:
             yield
             twin._layers.append(LayerWeights(*(

@@ -29,10 +29,9 @@ class OutputHead:
             self._dtype, self._projection = own.dtype, Projection(own)
             self.copied_bytes = self._projection.weight_bytes if self._projection.packed else 0
 
-    def widened(self) -> OutputHead:
-        """A head that multiplies with the same numbers in float32."""
-        weight = widen_half(self._kept) if self.in_float16 else self._projection.wide_weight()
-        return OutputHead(weight, weight)
+    def wide_weight(self) -> torch.Tensor:
+        """The numbers that it multiplies with, in float32, (V, C)."""
+        return widen_half(self._kept) if self.in_float16 else self._projection.wide_weight()
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """x (N, C), float32 -> logits (N, V), float32. A row gives the same numbers whatever rows stand beside it."""

@@ -11,7 +11,8 @@ from app.chat.hub import Channel, Hub
 from app.chat.numbers import cache_numbers, last_reply_from_stats
 from app.chat.sentences import fill
 from app.chat.store import Store
-from app.engine.messages import Evicted
+from app.chat.turn_story import Story
+from app.engine.messages import Evicted, Finished, Reading, Reason, Request
 
 
 class MemoryTeller:
@@ -40,6 +41,26 @@ class MemoryTeller:
             numbers = cache_numbers(self._worker.snapshot(), 0, last_reply_from_stats(last and last.stats))
             channel.publish({"type": "cache", "cache": numbers})
         return channel
+
+    def has_read(self, channel: Channel, story: Story, event: Reading) -> None:
+        """The prompt of a turn has been read."""
+        code, sentence, figures = story.told(event.reused, event.done - event.reused, event.seconds)
+        self.tell(channel, code, sentence, **figures)
+
+    def ended(self, channel: Channel, request: Request, finished: Finished) -> None:
+        """What there is to say of a reply that has ended: nothing, mostly."""
+        counts, made = finished.counts, finished.counts.written + finished.counts.forced
+        if not request.use_cache and made:
+            self.tell(channel, "without_cache", "The cache was off: for {made:tokens} of answer, {positions} positions "
+                      "were computed. With it there would have been {with_cache} at most.", made=made,
+                      positions=counts.without_cache, with_cache=len(request.prompt_ids) + made - 1)
+        if counts.forced:
+            self.tell(channel, "put_in", "The calculator answered: {forced:tokens} put in, not written by the model.",
+                      forced=counts.forced)
+        if finished.reason == Reason.CONTEXT_FULL:
+            self.tell(channel, "context_full", "The memory of this chat is full, {limit:tokens}, so the answer was cut "
+                      "there. When it goes on, the oldest turns are left out.",
+                      limit=self._worker.snapshot().context)
 
     def copied(self, channel: Channel, prompt_tokens: int, copies: int) -> None:
         tokens = copies * prompt_tokens

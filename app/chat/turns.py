@@ -20,6 +20,7 @@ from app.chat.prompt import PromptBuilder
 from app.chat.publisher import Publisher
 from app.chat.reply_settings import ReplySettings
 from app.chat.store import Store
+from app.chat.turn_story import Story
 from app.chat.views import message_event
 from app.engine.messages import Request
 
@@ -57,6 +58,15 @@ class Turn:
     @property
     def is_new_question(self) -> bool:
         return self.question.ids is None and self.question.fingerprint is None
+
+    @property
+    def kind(self) -> str:
+        """What was asked for: see `Story`."""
+        if self.is_going_on:
+            return "went_on"
+        if not self.removed:
+            return "asked"
+        return "edited" if self.is_new_question else "again"
 
     def kept_tokens(self) -> int:
         """How many of the prompt's tokens were there before this turn."""
@@ -115,6 +125,8 @@ class TurnMaker:
         lost_tokens = self._lost_tokens(channel, turn, settings)
         turn.unpicked = self._free_rows_of_unpicked(turn)
         self._submit(replies)
+        replies[0].question_tokens = len(fitted.prompt.ids_by_message.get(turn.question.id, ()))
+        replies[0].story = self._story(channel, turn, replies[0]) if settings.use_cache else None
         try:
             self._store_turn(turn, copies, fitted, settings)
         except BaseException:
@@ -146,6 +158,16 @@ class TurnMaker:
 
     @staticmethod
     def _is_encoded_again(turn: Turn) -> bool:
+    def _story(self, channel: Channel, turn: Turn, live: LiveReply) -> Story:
+        id, before = turn.conversation.id, turn.replies_before()
+        remembered = self._worker.snapshot().cached_tokens.get(id, 0)
+        return Story(
+            turn.kind, question=len(self._worker.tokenizer.encode(turn.question.text)), added=live.question_tokens,
+            nth=turn.question.place // 2 + 1, remembered=remembered, kept=turn.kept_tokens(),
+            was_evicted=bool(before and not remembered
+                             and self._teller.was_told_of_eviction(channel, before[-1].created_s)),
+            was_uncached=bool(before and (before[-1].settings or {}).get("use_cache") is False))
+
         return any(message.ids and message.fingerprint != turn.reply.fingerprint for message in turn.history)
 
     @staticmethod

@@ -30,26 +30,55 @@ def message_view(message: Message, live: Sequence[LiveReply] = (), edge: str = "
 
 def message_views(messages: list[Message], beside: list[Message], live: Sequence[LiveReply],
                   cached_tokens: Mapping[str, int]) -> list[dict]:
-    """All messages, each with its edge: how the memory came by it. `beside` are the answers that the conversation
+    """All messages, each with its edge: see `edges_of`. `beside` are the answers that the conversation
     does not go on with; `cached_tokens` those in each row."""
-    views, position = [], 0
-    last_turn = messages[-2:]
+    views = []
+    edges = edges_of(messages, live, cached_tokens.get(messages[0].conversation, 0)) if messages else {}
     for message in messages:
-        position += 0 if message.left_out else len(message.ids or [])
-        # the last token of the last reply is never in the memory yet
-        remembered = cached_tokens.get(message.conversation, 0) + (message is messages[-1])
-        is_remembered = _live_of(message, live) or (not message.left_out and 0 < position <= remembered)
-        if not is_remembered:
-            edge = "none"
-        elif message not in last_turn:
-            edge = "reused"
-        else:
-            edge = "written" if message.is_reply else "read"
-        views.append(message_view(message, live, edge))
+        views.append(message_view(message, live, edges[message.id]))
         if message.is_reply:
             views[-1]["others"] = [_view_beside(other, live, cached_tokens) for other in beside
                                    if other.place == message.place]
     return views
+
+
+def edges_of(messages: Sequence[Message], live: Sequence[LiveReply], cached_tokens: int) -> dict[str, str]:
+    """How the memory came by each message when the last reply was made, by its id:
+
+        reused   it was remembered         read   it was read (anew, or for the first time)
+        written  the model wrote it then   none   it is not remembered
+
+    A message of which most was remembered counts as such: the last token of a reply is always read with the next turn.
+    """
+    edges, position = {}, 0
+    last = messages[-1] if messages else None
+    own = _live_of(last, live) if last else None
+    if own and own.cached_tokens is not None:
+        cached_tokens = own.cached_tokens
+    for message in messages:
+        start = position
+        position += 0 if message.left_out else len(message.ids or [])
+        # the last token of a reply comes into the memory only with the next turn
+        is_cached = not message.left_out and start < position <= cached_tokens + 1
+        if message is last and (own.request.use_cache if own else is_cached):
+            edges[message.id] = "written" if message.is_reply else "read"
+        elif not is_cached:
+            edges[message.id] = "none"
+        else:
+            reused = _reused_tokens(last, own, cached_tokens) - start
+            edges[message.id] = "reused" if 2 * reused > position - start else "read"
+    return edges
+
+
+def _reused_tokens(last: Message, own: LiveReply | None, cached_tokens: int) -> int:
+    """How many of the first tokens were remembered when the last reply was made. One that has read nothing yet, or
+    reads for itself alone, without the cache, has left the memory as it was."""
+    if own:
+        uses_cache, reused, read = own.request.use_cache, own.counts.reused, own.counts.read
+    else:
+        stats = last.stats or {}
+        uses_cache, reused, read = (stats.get(name) for name in ("use_cache", "reused_tokens", "read_tokens"))
+    return reused if uses_cache and read else cached_tokens
 
 
 def _view_beside(message: Message, live: Sequence[LiveReply], cached_tokens: Mapping[str, int]) -> dict:

@@ -48,7 +48,7 @@ class ReplyJob:
 
     def tell_reading(self) -> None:
         done = self.reused + self.read
-        self.tell(Reading(self.request.reply, done, len(self.sequence.prompt_ids), self.reused))
+        self.tell(Reading(self.request.reply, done, len(self.sequence.prompt_ids), self.reused, self._reading_s))
 
     def count_read(self, num_tokens: int, seconds: float) -> None:
         self.read += num_tokens

@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable
 
-from app.chat.chance_records import fit
 from app.chat import vanished
 from app.chat.conversation import Choice, conversation_of_row
 from app.chat.hub import Channel, Hub
@@ -30,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 ROUND_S = 0.03          # between two rounds: tokens that come faster are told together
 STORE_EVERY_S = 0.5
+STOPPED_WITHIN_S = 3    # a reply that was told to stop has ended: two steps of the engine, and then some
+MAKES_WAY_AFTER_S = 3   # or so soon, when somebody waits for its row: long enough to load the page again
 STOPPED_WITHIN_S = 3    # a reply that was told to stop has ended: two steps of the engine, and then some
 ENGINE_IS_GONE = sentence("The engine has stopped working; the server must be started again.")
 CANNOT_BE_SHOWN = sentence("Something went wrong in showing this answer. What it was is written in the server's log.")
@@ -76,9 +77,6 @@ class Publisher:
         with self._lock:
             return [reply for reply in self._live.values() if reply.channel.conversation == conversation]
 
-    def tell_numbers_soon(self, channel: Channel) -> None:
-        """The engine was asked to change what it remembers: tell the numbers once it has."""
-        with self._lock:
     def let_stopped_end(self, conversation: str) -> None:
         """Wait until replies that were told to stop have ended, so that what comes right behind a stop is not
         refused. Not to be called under the lock of the channel."""
@@ -86,6 +84,9 @@ class Publisher:
         while any(reply.told_to_stop for reply in self.live_in(conversation)) and time.monotonic() < until:
             time.sleep(0.01)
 
+    def tell_numbers_soon(self, channel: Channel) -> None:
+        """The engine was asked to change what it remembers: tell the numbers once it has."""
+        with self._lock:
             self._numbers_wanted.add(channel)
 
     # --- the thread
@@ -153,9 +154,6 @@ class Publisher:
             self._teller.made_way(channel)
         elif reply.abandoned and is_last:
             self._teller.abandoned(channel, vanished.ABANDONED_AFTER_S)
-        if reply.message.answer == 0:
-            self._teller.ended(channel, reply.request, reply.finished)
-            self._tell_edges(channel, reply.cached_tokens)
         channel.publish({"type": "cache", "cache": self.cache_of(channel.conversation, reply)})
         if not is_last:
             return
@@ -232,6 +230,7 @@ class Publisher:
             if reply.dirty and reply.request.reply in self._live:
                 reply.dirty = False
                 self._store.update_message(reply.message.id, fingerprint=reply.message.fingerprint, **reply.progress())
+
 
 
 def _try(act: Callable, *arguments) -> None:

@@ -76,16 +76,21 @@ class Listener:
     def run(self) -> None:
         """Until the other side is gone."""
         try:
-            while self._ws.connected and not self._outbox.closed and not self._outbox.overflowed:
+            while self._goes_on:
                 self._tell_engine_state()
                 self._take_frames()
                 self._send_events()
                 if not self._keep_alive():
                     return
-                self._ws.event.wait(LOADING_LOOK_S if self._engine_state == "loading" else HEARTBEAT_S)
-                self._ws.event.clear()
+                if self._goes_on:  # the library's `receive` may have taken the wake-up that told of an end
+                    self._ws.event.wait(LOADING_LOOK_S if self._engine_state == "loading" else HEARTBEAT_S)
+                    self._ws.event.clear()
         except (ConnectionClosed, OSError):
             pass
+
+    @property
+    def _goes_on(self) -> bool:
+        return self._ws.connected and not self._outbox.closed and not self._outbox.overflowed
 
     def end(self) -> None:
         self._replies.hub.disconnect(self._outbox)

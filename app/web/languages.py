@@ -9,6 +9,7 @@ Nothing here may keep a reader's language for longer than a request: the next on
 
 from __future__ import annotations
 
+from decimal import ROUND_HALF_UP, localcontext
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -16,6 +17,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
+from babel.numbers import format_decimal
 from babel.support import Translations
 from flask import Blueprint, Flask, g, has_request_context, redirect, request, url_for
 from flask.templating import Environment
@@ -50,9 +52,9 @@ class LanguageEnvironment(Environment):
 def init_languages(app: Flask) -> None:
     """Before anything asks for `app.jinja_env`."""
     app.jinja_environment = LanguageEnvironment
-    app.jinja_env.globals.update({"_": gettext, "gettext": gettext, "ngettext": ngettext, "language": language,
-                                  "language_tag": lambda: TAGS[language()], "language_names": NAMES,
-                                  "language_tags": TAGS})
+    app.jinja_env.globals.update({"_": gettext, "gettext": gettext, "ngettext": ngettext, "number": number,
+                                  "language": language, "language_tag": lambda: TAGS[language()],
+                                  "language_names": NAMES, "language_tags": TAGS})
     app.register_blueprint(blueprint)
     app.after_request(_say_what_it_depends_on)
     for name in NAMES:
@@ -98,6 +100,12 @@ def gettext(sentence: str) -> Markup:
 
 def ngettext(singular: str, plural: str, count: int) -> Markup:
     return Markup(catalogue(language()).ngettext(singular, plural, count))
+
+
+def number(value: float, digits: int = 0) -> str:
+    """As the reader's language writes it, with so many digits behind the point; halves go up, as in the browser."""
+    with localcontext(rounding=ROUND_HALF_UP):
+        return format_decimal(value, format="#,##0" + ("." + "0" * digits if digits else ""), locale=language())
 
 
 @blueprint.post("/language")

@@ -12,13 +12,13 @@ import json
 from app.chat.errors import ChatError
 from app.chat.hub import to_json
 from app.chat.sentences import fill, sentence
-from app.web.languages import ENGLISH, language, translated
+from app.web.languages import ENGLISH, language, number, translated
 
 FAILURES = (sentence("The engine failed at this reply: {error}"), sentence("The engine failed at this race: {error}"))
 
 
 def retold(text: str, figures: dict) -> str:
-    return fill(translated(text), figures) if text else ""
+    return fill(translated(text), figures, number) if text else ""
 
 
 def error_text(error: ChatError) -> str:

@@ -201,7 +201,7 @@ function rescue(text) {
 
 async function again(message, followers, wanted) {
   if (isBusy()) return notice.show(say("notice.busy"));
-  if (followers > 0 && !await confirm(say("ask.again", { count: followers }), "Answer again")) return;
+  if (followers > 0 && !await confirm(say("ask.again", { count: followers }), say("ask.again_yes"))) return;
   notice.hide();
   channel.ask({ type: "regenerate", message: message.id, settings: wanted });
   composer.focus();

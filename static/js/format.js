@@ -1,13 +1,19 @@
-// Numbers as the pages write them; templates/_numbers.html writes the same.
+// Numbers as the pages write them, in the page's language; templates/_numbers.html writes the same.
 
-const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+import { say } from "./words.js";
 
-export const count = (n) => whole.format(n ?? 0);
+const formats = [0, 1, 2].map((digits) => new Intl.NumberFormat(document.documentElement.lang, {
+  minimumFractionDigits: digits, maximumFractionDigits: digits,
+}));
+
+/** With 0, 1 or 2 digits behind the point. */
+export const number = (value, digits = 0) => formats[digits].format(value);
+export const count = (n) => number(n ?? 0);
 
 /** Three digits that count, in thousands: 7188480 is "7.19 MB". */
 export function bytes(n) {
   let value = n ?? 0;
-  if (value < 1000) return `${Math.trunc(value)} B`;
+  if (value < 1000) return `${number(Math.trunc(value))} B`;
   value /= 1000;
   let unit = "kB";
   for (const next of ["MB", "GB", "TB"]) {
@@ -15,9 +21,10 @@ export function bytes(n) {
     value /= 1000;
     unit = next;
   }
-  const digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-  return `${value.toFixed(digits)} ${unit}`;
+  return `${number(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0)} ${unit}`;
 }
 
-export const seconds = (s) => s < 0.01 ? "< 0.01 s" : `${s.toFixed(s < 10 ? 2 : s < 100 ? 1 : 0)} s`;
-export const rate = (r) => (r >= 10 ? whole.format(r) : r.toFixed(1));
+export function seconds(s) {
+  return say("unit.seconds", { seconds: s < 0.01 ? `< ${number(0.01, 2)}` : number(s, s < 10 ? 2 : s < 100 ? 1 : 0) });
+}
+export const rate = (r) => number(r, r >= 10 ? 0 : 1);

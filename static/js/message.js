@@ -134,7 +134,7 @@ export function mountMessage(element) {
 function showStats(element, stats) {
   element.dataset.settings = JSON.stringify(stats);
   const said = [say("stats.tokens", { count: count(stats.generated_tokens) })];
-  if (stats.write_tokens_per_s) said.push(`${rate(stats.write_tokens_per_s)}/s`);
+  if (stats.write_tokens_per_s) said.push(say("stats.rate", { rate: rate(stats.write_tokens_per_s) }));
   if (stats.use_cache === false) said.push(say("stats.slow"));
   setText(slot(element, "stats"), said.join(" · "));
   const hasSeed = stats.seed !== null && stats.seed !== undefined;

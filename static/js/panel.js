@@ -75,7 +75,7 @@ export function mountPanel(element, line, usesCache, besideNow) {
   }
 
   function paintMachine(pool, model, process) {
-    setText(slot(element, "rows"), `${count(pool.rows_used)} of ${count(pool.rows)}`);
+    fill(element, "rows", say("panel.rows", { used: count(pool.rows_used), rows: count(pool.rows) }));
     fill(element, "pool_tokens", count(pool.tokens));
     fill(element, "pool_used", bytes(pool.bytes_used));
     fill(element, "pool_reserved", bytes(pool.bytes_reserved));

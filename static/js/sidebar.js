@@ -83,7 +83,7 @@ export function mountSidebar({ element, chatDialog, confirm, notice, root, curre
       if (isBlank(wanted)) notice.show(say("notice.no_name", { title: had }));
       else if (wanted !== had) rename(id, wanted);
     } else if (chatDialog.returnValue === "delete") {
-      if (await confirm(say("ask.delete", { title: had }), "Delete")) remove(id);
+      if (await confirm(say("ask.delete", { title: had }), say("ask.delete_yes"))) remove(id);
     }
   }
 

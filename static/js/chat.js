@@ -10,12 +10,17 @@ import { gather } from "./frames.js";
 import { freshPage } from "./fresh.js";
 import { mountNotice } from "./notice.js";
 import { mountPanel } from "./panel.js";
+import { mountPresenter } from "./presenter.js";
 import { awaitModel } from "./readiness.js";
 import { mountScroll } from "./scroll.js";
 import { mountSettings } from "./settings.js";
+import { mountShortcuts } from "./shortcuts.js";
 import { mountSidebar } from "./sidebar.js";
+import { mountSlowMotion } from "./slow_motion.js";
 import { mountStatus } from "./status.js";
+import { mountStories } from "./stories.js";
 import { mountThemeSwitch } from "./theme_switch.js";
+import { mountTour } from "./tour.js";
 import { isBeingWritten, mountTranscript } from "./transcript.js";
 import { tab } from "./storage.js";
 import { say } from "./words.js";
@@ -43,13 +48,22 @@ const frames = gather(apply, () => {
   panel.paint();
   status.paint();
   composer.busy = isBusy();
+  stories.paint();
+  tour.paint();
+});
+
+const slow = mountSlowMotion({
+  bar: element("slow"),
+  switches: document.querySelectorAll("[data-switch=slow]"),
+  writing: [...document.querySelectorAll("#messages [data-state=writing]")].map((message) => message.dataset.id),
+  pass: frames.push,
 });
 
 const channel = mountChannel({
   path: socket,
   conversation: page.conversation?.id ?? null,
   seq: page.seq,
-  receive: frames.push,
+  receive: slow.take,
   changed: (isOpen) => status.connected(isOpen),
 });
 
@@ -107,6 +121,34 @@ const sidebar = mountSidebar({
   },
 });
 
+const stories = mountStories({
+  welcome: element("welcome"),
+  bar: element("story"),
+  isBusy,
+  tokens: () => panel.tokens,
+  conversation: () => channel.conversation,
+  send(text, { isEdit, settings: wanted }, settled) {
+    const { n, ...own } = settings.current; // one answer, whatever was asked for
+    const frame = isEdit ? { type: "edit", message: transcript.firstId } : { type: "send" };
+    send(text, frame, settled, { ...own, ...wanted });
+  },
+});
+
+const tour = mountTour({
+  card: element("tour"),
+  openers: document.querySelectorAll("[data-tour-start]"),
+  page: {
+    name: "chat",
+    hasCalculator: page.calculator,
+    last: transcript.lastId,
+    ask: (text) => send(text, { type: "send" }),
+    usesCache: () => settings.current.use_cache,
+    forget,
+    tokens: () => panel.tokens,
+    focus: () => composer.focus(),
+  },
+});
+
 // --- from the server
 
 function apply(event) {
@@ -117,6 +159,8 @@ function apply(event) {
   transcript.receive(event);
   panel.receive(event);
   status.receive(event);
+  stories.receive(event);
+  tour.receive(event);
   if (event.type === "cache") sidebar.tokens(event.cache.conversation?.tokens);
   if (event.type === "done") ended(event);
   if (["done", "message", "snapshot"].includes(event.type) || event.code === "evicted") counter.refresh();
@@ -130,7 +174,8 @@ function settle(event) {
   if (!isTaken) stopWanted = false; // there is nothing to be stopped
   else if (isTyped) composer.taken(text);
   settled?.(isTaken);
-  if (isTaken) composer.focus();
+  if (isTaken && slow.isOn) slow.focus(); // there, Space is the next token
+  else if (isTaken) composer.focus();
   composer.sending(false);
   status.sending(false);
 }
@@ -146,12 +191,15 @@ function renamed(event) {
     return;
   }
   if (event.deleted) return leaveDeleted(event.conversation);
+  tab.set("chat_path", event.url ?? location.pathname); // where another page leads back to
   if (event.url && location.pathname !== event.url) history.replaceState(null, "", event.url);
   document.title = `${event.title} · ${say("app")}`;
   fill(element("chat"), "title", event.title);
 }
 
 function leaveDeleted(conversation) {
+  tour.did("forget");
+  tab.set("chat_path", null);
   for (const text of transcript.edited) composer.rescue(text);
   const hasDraft = composer.carryOver();
   if (conversation !== deleting) tab.set("notice", say(hasDraft ? "notice.deleted_draft" : "notice.deleted"));
@@ -167,17 +215,19 @@ function ended(event) {
 
 // --- from the person
 
-const isBusy = () => asked !== null || transcript.writingIds.length > 0;
+function isBusy() {
+  return asked !== null || transcript.writingIds.length > 0;
+}
 
-/** Sends a question, new or edited. `settled(isTaken)` is told once whether the server took it. */
-function send(text, frame, settled) {
+/** Sends a question, new or edited. `settled(isTaken)` is told once whether the server took it. `wanted`: the settings. */
+function send(text, frame, settled, wanted = settings.current) {
   if (isBusy()) notice.show(say("notice.busy"));
   if (isBusy() || !composer.fits(text)) {
     settled?.(false);
     return;
   }
   notice.hide();
-  const request = channel.ask({ base: transcript.lastId, ...frame, text, settings: settings.current });
+  const request = channel.ask({ base: transcript.lastId, ...frame, text, settings: wanted });
   asked = { request, text, isTyped: frame.type === "send", settled };
   if (asked.isTyped) composer.focus();
   composer.sending(true);
@@ -187,7 +237,7 @@ function send(text, frame, settled) {
 
 /** Sends a changed question. Its own answer is replaced unasked; further turns are not. */
 async function edit(message, followers, text, settled) {
-  const isWanted = isBusy() || followers <= 1 || await confirm(say("ask.edit", { count: followers }), "Send again");
+  const isWanted = isBusy() || followers <= 1 || await confirm(say("ask.edit", { count: followers }), say("ask.edit_yes"));
   if (isWanted) send(text, { type: "edit", message: message.id }, settled);
   else settled(false);
 }
@@ -222,6 +272,7 @@ function repeating(made) {
 }
 
 function stop() {
+  slow.flow(); // what has been written already is shown, and the rest is not waited for
   if (asked && !channel.isOpen) { // it was never sent: it goes back into the box
     channel.drop(asked.request);
     settle({ type: "error" });
@@ -255,6 +306,7 @@ async function forget() {
     const answer = await fetch(`${root}api/forget`, { method: "POST", credentials: "same-origin" });
     if (!answer.ok) throw new Error(`forget: ${answer.status}`);
     sessionStorage.clear();
+    tour.did("forget");
     location.assign(root);
   } catch {
     notice.show(say("notice.forget_failed"));
@@ -272,20 +324,24 @@ async function modelCame() {
   element("welcome")?.querySelector("[data-slot=about]").replaceWith(now.querySelector("#welcome [data-slot=about]"));
 }
 
+const presenter = mountPresenter(document.querySelectorAll("[data-switch=presenter]"), transcript.paint);
+mountShortcuts({
+  dialog: element("shortcuts-dialog"),
+  button: element("open-shortcuts"),
+  setting: element("single-keys"),
+  keys: { p: presenter.toggle, s: slow.toggle },
+});
 mountThemeSwitch(element("theme"));
 mountDrawer(element("sidebar"), "(width < 74rem)");
 mountDrawer(element("panel"), "(width < 54rem)");
 mountDialog(element("forget-dialog"));
 element("open-forget").addEventListener("click", forget);
-element("welcome")?.addEventListener("click", (event) => {
-  const idea = event.target.closest("[data-idea]");
-  if (idea && !isBusy()) send(idea.textContent, { type: "send" });
-});
 document.addEventListener("visibilitychange", () => { if (!document.hidden) sidebar.refresh(); });
 if (!page.ready) awaitModel(root, { ready: modelCame, failed: (text) => status.set("failed", text) });
 const leftBehind = tab.get("notice"); // by the page before this one
 if (leftBehind) notice.show(leftBehind);
 tab.set("notice", null);
+if (channel.conversation) tab.set("chat_path", location.pathname);
 panel.show(page.cache);
 status.paint();
 composer.busy = isBusy();

@@ -136,7 +136,8 @@ export function mountPanel(element, line, usesCache, besideNow) {
       setReference(!usesCache());
       for (const name of ["first", "reads", "writes"]) fill(element, name, "–");
     },
-    token(event) { if (!beside.has(event.message)) countSpeed(event); },
+    // one that is let go slowly says nothing of speed
+    token(event) { if (!beside.has(event.message) && !event.isStep) countSpeed(event); },
     event: addEvent,
     picked(event) {
       beside = new Set(event.others);

@@ -196,6 +196,8 @@ export function mountTranscript(list, welcome, scroll, acts) {
 
     /** The id of the last message that the chat goes on with, or null. */
     get lastId() { return list.lastElementChild ? mainOf(list.lastElementChild).dataset.id : null; },
+    /** The id of the first message, or null. */
+    get firstId() { return list.firstElementChild ? mainOf(list.firstElementChild).dataset.id : null; },
     /** Texts of questions that are being changed. */
     get edited() { return textsBeingEdited(list); },
     /** The ids of the replies that are being made. */

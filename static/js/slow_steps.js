@@ -1,0 +1,141 @@
+// Events held back, to be let go one token at a time. Knows the server's events and nothing of the page.
+//
+// A step is one token, or the reading of a prompt (it is marked `isStep`: what is shown slowly says nothing of speed);
+// whatever comes behind it, up to the next step, belongs to it.
+// No event is dropped but by a snapshot, which has in it all that was held, and none overtakes another of its reply.
+
+const AT_ONCE = new Set(["conversation", "error"]); // the address, the chat's name, what was refused: not of a reply
+
+/** `pass(event)` gives an event on. `changed()` is told whenever more or less is held. `writing`: ids of the replies
+    that are being written now. */
+export function holdBack(pass, changed, writing = []) {
+  const seen = new Set(); // replies whose reading has begun
+  let held = [];          // the first is a step: what is none passes when nothing is held
+  let isOn = false;
+  let open = new Set(writing.map(String)); // replies of which the server has not told the end
+
+  const isStep = (event) => event.isStep === true;
+
+  function marked(event) {
+    if (event.type === "token" && event.tokens?.length) return { ...event, isStep: true };
+    if (event.type !== "reading" || seen.has(event.message)) return event;
+    seen.add(event.message);
+    return { ...event, isStep: true };
+  }
+
+  function note(event) {
+    if (event.type === "message" && event.role === "assistant" && !event.repeat) open.add(String(event.id));
+    if (event.type === "done") open.delete(String(event.message));
+  }
+
+  function flow() {
+    const all = held;
+    held = [];
+    all.forEach(pass);
+    changed();
+  }
+
+  return {
+    take(event) {
+      note(event);
+      if (event.type === "snapshot") {
+        held = [];
+        open = new Set(beingWritten(event.messages ?? []));
+      }
+      if (!isOn || AT_ONCE.has(event.type) || event.type === "snapshot") pass(event);
+      else {
+        for (const piece of onePerToken(event).map(marked)) {
+          if (held.length || isStep(piece)) held.push(piece);
+          else pass(piece);
+        }
+      }
+      changed();
+    },
+
+    /** Lets the next step go -> its event, or null where nothing is held. */
+    next() {
+      if (!held.length) return null;
+      const step = held.shift();
+      pass(step);
+      const cache = step.type === "token" ? numbersAfter(step, held) : null;
+      while (held.length && !isStep(held[0])) pass(held.shift());
+      if (cache) pass({ type: "cache", cache });
+      changed();
+      return step;
+    },
+
+    /** Lets everything go that is held; what comes later is held as before. */
+    flow,
+
+    set on(is) {
+      isOn = is;
+      if (!is) flow();
+    },
+    get on() { return isOn; },
+
+    /** What stands at the front: "token", "reading" or null. */
+    get nextKind() { return held[0]?.type ?? null; },
+    /** Tokens that the model has written already and that are not shown yet. */
+    get heldTokens() { return held.filter((event) => isStep(event) && event.type === "token").length; },
+    /** Whether the server is still at an answer. */
+    get isWriting() { return open.size > 0; },
+  };
+}
+
+const beingWritten = (views) => views.flatMap((view) => [view, ...(view.others ?? [])])
+  .filter((view) => view.state === "writing").map((view) => String(view.id));
+
+/** A `token` event as one for each of its tokens: the same text, cut where the tokens end. */
+export function onePerToken(event) {
+  if (event.type !== "token" || !(event.tokens?.length > 1)) return [event];
+  const texts = textOfEach(event.text ?? "", event.tokens.map((token) => token.text));
+  return event.tokens.map((token, index) => ({ ...event, text: texts[index], tokens: [token] }));
+}
+
+/** `text` in as many pieces as there are tokens. A token that is a mark, or a part of a character, may have none of
+    it; the last has what is left, so that nothing is lost. */
+function textOfEach(text, tokenTexts) {
+  let rest = text;
+  const pieces = tokenTexts.map((own) => {
+    const start = own ? rest.indexOf(own) : -1;
+    // further on it is another token's: only a character whose halves came before may stand in between
+    const end = start >= 0 && start <= 4 ? start + own.length : 0;
+    const piece = rest.slice(0, end);
+    rest = rest.slice(end);
+    return piece;
+  });
+  pieces[pieces.length - 1] += rest;
+  return pieces;
+}
+
+/** The `cache` object as it stood after `step`: told by the next one that is held, less the tokens between. The
+    contract's own sums: a token stands at the position that counts those before it. null where none is needed. */
+export function numbersAfter(step, held) {
+  const between = [];
+  let after = null;
+  for (const event of held) {
+    if (event.type === "token" && event.message !== step.message) return null; // answers side by side share the numbers
+    if (event.type === "token") between.push(...event.tokens);
+    if (event.type === "cache") {
+      after = event.cache;
+      break;
+    }
+  }
+  if (!after?.conversation || !between.length) return null;
+  const position = step.tokens[0].position;
+  const usesCache = after.conversation.tokens >= between.at(-1).position;
+  const tokens = usesCache ? position : after.conversation.tokens;
+  const forced = between.filter((token) => token.origin === "forced").length;
+  const skipped = between.reduce((sum, token) => sum + token.position, 0);
+  const { last_reply: reply, conversation: here, model } = after;
+  return {
+    ...after,
+    conversation: { ...here, tokens, bytes_used: tokens * (model?.bytes_per_token ?? 0) },
+    last_reply: {
+      ...reply,
+      written: reply.written - (between.length - forced),
+      forced: reply.forced - forced,
+      without_cache: reply.without_cache - skipped,
+    },
+  };
+}

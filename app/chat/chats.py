@@ -91,6 +91,14 @@ class Chats:
             raise NotFoundError()
         return self._publisher.cache_of(id)
 
+    def strip(self, caller: Caller, id: str) -> dict:
+        """The tokens of a conversation: those in its row of the cache and those that are not, as its event `seq` left
+        them."""
+        with self.own(caller, id) as (_, channel):
+            if self._worker.tokenizer is None:
+                return {"seq": channel.seq, "cached": 0, "tokens": [], "waiting": []}
+            return {"seq": channel.seq, **self._publisher.strips.of(id, self._publisher.live_in(id))}
+
     # --- changing
 
     def pick(self, caller: Caller, id: str, message: str) -> None:

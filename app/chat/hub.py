@@ -84,15 +84,16 @@ class Channel:
         self._reserved = seq
         self._events: deque[str] = deque(maxlen=EVENTS_KEPT)
 
-    def publish(self, event: dict) -> None:
-        """Give an event to all who listen. `event` has a type and its own fields."""
+    def publish(self, event: dict, kept: dict | None = None) -> None:
+        """Give an event to all who listen. `event` has a type and its own fields. `kept` is what is given in its place
+        to those who were away: what is large is asked for by whoever still wants it."""
         with self.lock:
             self.seq += 1
             if self.seq > self._reserved:
                 self._reserved = self.seq + SEQ_RESERVED
                 self._hub.store.update_conversation(self.conversation, seq=self._reserved)
             frame = to_json({"type": event["type"], "conversation": self.conversation, "seq": self.seq, **event})
-            self._events.append(frame)
+            self._events.append(frame if kept is None else to_json({"conversation": self.conversation, "seq": self.seq, **kept}))
             for outbox in list(self.listeners):
                 if not outbox.put(frame):
                     self.leave(outbox)

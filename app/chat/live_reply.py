@@ -9,12 +9,16 @@ from __future__ import annotations
 import time
 
 from app.chat.conversation import Message
-from app.chat.detokenizer import token_text
+from app.chat.chance_records import fit, pack
 from app.chat.hub import Channel
 from app.chat.numbers import last_reply_numbers, reply_stats
 from app.chat.parts import Parts
+from app.chat.token_names import TokenNames
 from app.chat.transcript import TextSegment, Transcript, special_id
-from app.engine.messages import Counts, Finished, Queued, Reading, Reason, Request, Timing, ToolCall, Tokens, ToolState
+from app.chat.turn_story import Story
+from app.engine.messages import (
+    Counts, Finished, Part, Queued, Reading, Reason, Request, Timing, Token, ToolCall, Tokens, ToolState,
+)
 
 
 class LiveReply:
@@ -25,15 +29,21 @@ class LiveReply:
         self.state: dict = {"state": "queued", "place": None}
         self.counts = Counts()
         self.cached_tokens: int | None = None  # None: not told yet
+        self.story: Story | None = None        # what the turn means for the memory, until it is told
+        self.question_tokens = 0               # with all marks
         self.abandoned = False                 # nobody listened, so it was cancelled
+        self.made_way = False                  # and that because somebody waited for its row
+        self.told_to_stop = False
         self.began_s = time.monotonic()
         self.dirty = False                     # more was written than was stored
         self.finished: Finished | None = None
-        self._tokenizer = tokenizer
-        self._texts: dict[int, str] = {}
+        self._names = TokenNames(tokenizer)
         self._ids, self._masks = list(message.ids or []), list(message.masks or [])
-        self.made_way = False                  # and that because somebody waited for its row
-        self.told_to_stop = False
+        self._before = len(self._ids)          # tokens of a reply that goes on, which it had already
+        self._call: int | None = None          # the tool call that is open
+        self.chances = bytearray(fit(b"", self._before))  # see chance_records
+        self.prompt_cells: list[dict] | None = None  # what is read for it, token by token, while it is read
+        self.cells_told = 0                          # how many of them
         self._opened_at: int | None = None     # where an open tool block begins in them
         self.transcript = Transcript(tokenizer, message.segments, _ids_of_last_prose(tokenizer, self._ids))
         self.parts = Parts.of(self.transcript.as_json(), is_finished=False)
@@ -41,6 +51,24 @@ class LiveReply:
     @property
     def last_reply(self) -> dict:
         return last_reply_numbers(self.counts)
+
+    @property
+    def ids(self) -> list[int]:
+        """All tokens of the message so far, those of an open tool block too."""
+        return self._ids
+
+    @property
+    def masks(self) -> list[int]:
+        return self._masks
+
+    @property
+    def own_ids(self) -> list[int]:
+        """Those that this run has made."""
+        return self._ids[self._before:]
+
+    def had_chances(self, records: bytes) -> None:
+        """How likely the tokens were that a reply had before it goes on."""
+        self.chances[:] = fit(records, self._before)
 
     def progress(self) -> dict:
         """The fields of the message as it stands, never with an open tool block in its ids."""
@@ -82,12 +110,20 @@ class LiveReply:
         self.counts, self.cached_tokens = event.counts, event.counts.cached
         self._ids.extend(token.id for token in event.tokens)
         self._masks.extend(0 if token.forced else 1 for token in event.tokens)
+        for token in event.tokens:
+            self.chances += pack(token.chance, token.runners_up)
         told = self._set_state("writing") if self._opened_at is None else []
         prose = self.transcript.take(event)
-        told.append({"type": "token", "message": self.message.id, "text": prose, "tokens": [
-            {"id": token.id, "text": self._text_of(token.id), "origin": "forced" if token.forced else "written",
-             "position": token.position} for token in event.tokens]})
+        told.append({"type": "token", "message": self.message.id, "text": prose,
+                     "tokens": [self._cell(token) for token in event.tokens]})
         return told + self._blocks(self.parts.add_text(prose) if prose else [])
+
+    def _cell(self, token: Token) -> dict:
+        cell = {"id": token.id, **self._names.of(token.id), "origin": "forced" if token.forced else "written",
+                "position": token.position, **self._names.chances(token.chance, token.runners_up)}
+        if self._call is not None and token.part not in (Part.TEXT, Part.END):
+            cell["call"] = self._call
+        return cell
 
     def _take_call(self, event: ToolCall) -> list[dict]:
         told = []
@@ -97,7 +133,9 @@ class LiveReply:
             told += self._end_text(prose)
         elif event.state is not ToolState.WRITING:
             self._opened_at = None
-        part = self.parts.set_call(self.transcript.call(event))
+        segment = self.transcript.call(event)
+        self._call = None if self._opened_at is None else segment.number
+        part = self.parts.set_call(segment)
         told.append({**part, "type": "tool_call", "message": self.message.id})
         return told + self._set_state("writing" if self._opened_at is None else "calculating")
 
@@ -141,12 +179,6 @@ class LiveReply:
     def _blocks(self, blocks: list[dict]) -> list[dict]:
         rest = self.parts.tail if blocks else ""
         return [{**block, "message": self.message.id, "rest": rest if block is blocks[-1] else ""} for block in blocks]
-
-    def _text_of(self, id: int) -> str:
-        text = self._texts.get(id)
-        if text is None:
-            text = self._texts[id] = token_text(self._tokenizer, id)
-        return text
 
 
 def _ids_of_last_prose(tokenizer, ids: list[int]) -> list[int]:

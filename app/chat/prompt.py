@@ -61,7 +61,7 @@ class PromptBuilder:
                 ids = self._encode_reply(before, message, system) if message.is_reply \
                     else self._encode_question(before, message, system, last_ids)
                 encoded.append(message)
-            ids_by_message[message.id] = self._without_foreign_end(ids) if message.is_reply else ids
+            ids_by_message[message.id] = self.without_foreign_end(ids) if message.is_reply else ids
         return Prompt([id for ids in ids_by_message.values() for id in ids], ids_by_message, encoded)
 
     def _encode_question(self, before: list[Message], message: Message, system: str | None,
@@ -85,7 +85,7 @@ class PromptBuilder:
             ids = ids[:len(ids) - ids[::-1].index(self._end)]
         return ids
 
-    def _without_foreign_end(self, ids: list[int]) -> list[int]:
+    def without_foreign_end(self, ids: list[int]) -> list[int]:
         """A family may end a reply with another token than its end mark; inside of a conversation that is
         a token the model was never shown."""
         ends = getattr(self._tokenizer, "end_token_ids", None) or {self._tokenizer.get_bos_token_id()}

@@ -15,22 +15,23 @@ import threading
 import time
 from collections.abc import Callable
 
+from app.chat.chance_records import fit
 from app.chat import vanished
 from app.chat.conversation import Choice, conversation_of_row
 from app.chat.hub import Channel, Hub
 from app.chat.live_reply import LiveReply
 from app.chat.memory_events import MemoryTeller
+from app.chat.sentences import sentence
 from app.chat.numbers import cache_numbers, copies_numbers, last_reply_from_stats
 from app.chat.store import Store
-from app.chat.sentences import sentence
+from app.chat.strip import Strips
+from app.chat.views import edges_of
 from app.engine.messages import Evicted, Finished, Reading, Reason, Tokens
 
 logger = logging.getLogger(__name__)
 
 ROUND_S = 0.03          # between two rounds: tokens that come faster are told together
 STORE_EVERY_S = 0.5
-STOPPED_WITHIN_S = 3    # a reply that was told to stop has ended: two steps of the engine, and then some
-MAKES_WAY_AFTER_S = 3   # or so soon, when somebody waits for its row: long enough to load the page again
 STOPPED_WITHIN_S = 3    # a reply that was told to stop has ended: two steps of the engine, and then some
 ENGINE_IS_GONE = sentence("The engine has stopped working; the server must be started again.")
 CANNOT_BE_SHOWN = sentence("Something went wrong in showing this answer. What it was is written in the server's log.")
@@ -42,6 +43,7 @@ class Publisher:
 
     def __init__(self, worker, store: Store, hub: Hub, teller: MemoryTeller):
         self._worker, self._store, self._hub, self._teller = worker, store, hub, teller
+        self.strips = Strips(worker, store)
         self._events: queue.SimpleQueue = queue.SimpleQueue()
         self._live: dict[str, LiveReply] = {}
         self._numbers_wanted: set[Channel] = set()
@@ -142,10 +144,43 @@ class Publisher:
             elif reply is self.live_in(channel.conversation)[0]:  # once for all that are written side by side
                 channel.publish({"type": "cache", "cache": self.cache_of(channel.conversation)})
 
+    def _tell_read(self, reply: LiveReply, event: Reading) -> None:
+        channel = reply.channel
+        if reply.message.answer == 1:  # the first of the copies was made
+            self._teller.copied(channel, event.total, reply.message.settings["n"] - 1)
+        if reply.story is not None and event.done == event.total:
+            self._teller.has_read(channel, reply.story, event)
+            reply.story = None
+            self._tell_edges(channel)
+
+    def _tell_edges(self, channel: Channel, cached_tokens: int | None = None) -> None:
+        """How the memory has each message of a conversation, after that has changed. `cached_tokens` where the snapshot
+        may not know them yet."""
+        if cached_tokens is None:
+            cached_tokens = self._worker.snapshot().cached_tokens.get(channel.conversation, 0)
+        messages, live = self._store.messages(channel.conversation), self.live_in(channel.conversation)
+        channel.publish({"type": "edges", "edges": edges_of(messages, live, cached_tokens)})
+
+    def _with_tokens_read(self, reply: LiveReply, told: dict) -> dict:
+        """A `reading` event of what goes into the conversation's own row, with the tokens that were read since the last."""
+        if told["type"] != "reading" or not reply.request.use_cache or reply.request.conversation != reply.channel.conversation:
+            return told
+        if reply.prompt_cells is None:
+            reply.prompt_cells, reply.cells_told = self.strips.prompt_of(reply), told["reused"]
+        tokens = reply.prompt_cells[reply.cells_told:told["done"]]
+        reply.cells_told = told["done"]
+        return {**told, "tokens": tokens}
+
+    def _tell_strip(self, channel: Channel, ended: LiveReply | None = None) -> None:
+        live = [reply for reply in (ended, *self.live_in(channel.conversation)) if reply]
+        channel.publish(self.strips.event(channel.conversation, live), kept={"type": "strip", "tokens": None})
+
     def _finish(self, reply: LiveReply) -> None:
         """Store the whole of it, then say so: whoever reloads at `done` finds it stored."""
         final = reply.final()
-        self._store.update_message(reply.message.id, fingerprint=reply.message.fingerprint, **final)
+        with self._store.transaction():
+            self._store.update_message(reply.message.id, fingerprint=reply.message.fingerprint, **final)
+            self._store.keep_chances(reply.message.id, fit(reply.chances, len(final["ids"])))
         channel = reply.channel
         self.remove(reply)
         channel.publish(reply.done_event(final))
@@ -154,7 +189,12 @@ class Publisher:
             self._teller.made_way(channel)
         elif reply.abandoned and is_last:
             self._teller.abandoned(channel, vanished.ABANDONED_AFTER_S)
+        if reply.message.answer == 0:
+            self._teller.ended(channel, reply.request, reply.finished)
+            self._tell_edges(channel, reply.cached_tokens)
         channel.publish({"type": "cache", "cache": self.cache_of(channel.conversation, reply)})
+        if reply.request.conversation == channel.conversation:
+            self._tell_strip(channel, reply)
         if not is_last:
             return
         state = {"state": "idle"} if self._worker.alive or final["reason"] != Reason.ERROR else \
@@ -184,8 +224,14 @@ class Publisher:
 
     def _tell_evicted(self, event: Evicted) -> None:
         channel = self._teller.evicted(event)
-        if channel is not None and event.conversation != channel.conversation:
+        if channel is None:
+            return
+        if event.conversation != channel.conversation:
             self.tell_numbers_soon(channel)
+        else:
+            with channel.lock:
+                self._tell_edges(channel, cached_tokens=0)
+                channel.publish({"type": "strip", "tokens": []})
 
     # --- now and then
 
@@ -217,6 +263,8 @@ class Publisher:
             if last is None:  # deleted meanwhile
                 return
             channel.publish({"type": "cache", "cache": self.cache_of(channel.conversation)})
+            self._tell_edges(channel)
+            self._tell_strip(channel)
             rows = [name for name in self._worker.snapshot().cached_tokens
                     if conversation_of_row(name) == channel.conversation != name]
             if rows and last.choice != Choice.OPEN:  # the engine has not come to it yet
@@ -230,7 +278,6 @@ class Publisher:
             if reply.dirty and reply.request.reply in self._live:
                 reply.dirty = False
                 self._store.update_message(reply.message.id, fingerprint=reply.message.fingerprint, **reply.progress())
-
 
 
 def _try(act: Callable, *arguments) -> None:

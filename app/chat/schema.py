@@ -84,6 +84,13 @@ STEPS = [
     CREATE UNIQUE INDEX messages_by_answer ON messages (conversation, place, answer);
     CREATE INDEX messages_by_request ON messages (request) WHERE request IS NOT NULL;
     """,
+    # How likely the tokens of a reply were. Apart from the messages, which are read far more often.
+    """
+    CREATE TABLE chances (
+        message TEXT PRIMARY KEY REFERENCES messages (id) ON DELETE CASCADE,
+        records BLOB NOT NULL  -- see chance_records
+    );
+    """,
 ]
 
 

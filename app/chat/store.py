@@ -124,6 +124,17 @@ class Store:
     def delete_messages_from(self, conversation: str, place: int) -> None:
         self._write("DELETE FROM messages WHERE conversation = ? AND place >= ?", conversation, place)
 
+    def keep_chances(self, message: str, records: bytes) -> None:
+        """How likely the tokens of a reply were, in place of what was kept of it before."""
+        self._write("INSERT OR REPLACE INTO chances (message, records) VALUES (?, ?)", message, records)
+
+    def chances(self, messages: list[str]) -> dict[str, bytes]:
+        """By message, of those of which it is known."""
+        places = ", ".join("?" * len(messages))
+        with self._lock:
+            rows = self._connection.execute(f"SELECT message, records FROM chances WHERE message IN ({places})", messages)
+            return {row["message"]: row["records"] for row in rows}
+
     def unfinished_replies(self) -> list[Message]:
         return list(self._read(Message, "SELECT * FROM messages WHERE role = 'assistant' AND reason IS NULL"))
 

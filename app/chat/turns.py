@@ -122,6 +122,8 @@ class TurnMaker:
         requests = [request, *(request_for_copy(request, copy) for copy in copies)]
         replies = [LiveReply(message, request, channel, self._worker.tokenizer)
                    for message, request in zip([reply, *copies], requests, strict=True)]
+        if turn.is_going_on:
+            replies[0].had_chances(self._store.chances([reply.id]).get(reply.id, b""))
         lost_tokens = self._lost_tokens(channel, turn, settings)
         turn.unpicked = self._free_rows_of_unpicked(turn)
         self._submit(replies)

@@ -19,6 +19,14 @@ def cache():
     return replies.chats.cache(Caller(known_owner() or ""), request.args.get("conversation") or None)
 
 
+@blueprint.get("/strip")
+def strip():
+    """?conversation=id -> `tokens`, one by one, that are in its row of the cache, each as in the event `strip` and with
+    how likely a written one was; `waiting`, those of the chat that are in no row; and the `seq` that this is as of."""
+    replies = current_app.extensions["glasschat"].replies
+    return replies.chats.strip(Caller(known_owner() or ""), request.args.get("conversation") or "")
+
+
 @blueprint.post("/count")
 def count():
     """{"conversation": id or null, "text", "settings" as in a `send`} -> how many tokens it is, alone and with the

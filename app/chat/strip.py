@@ -1,0 +1,153 @@
+"""The tokens of a conversation one by one: which stand in its row of the cache, and which wait to be read.
+
+    position   0 1 2 3 4 5 6 7 8 9 ..
+    row        c c c c c c c c              what the engine holds: `tokens`
+    chat       c c c c c c c c w w          what the next turn stands behind: `waiting` is what is not held yet
+
+The row is what the engine says it holds, never what the chat says should be there. Where the two part (an answer that
+was made without the cache took the place of one that is remembered), the rest of the row belongs to no message.
+This module must never change anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
+from app.chat.chance_records import unpack
+from app.chat.conversation import Message
+from app.chat.live_reply import LiveReply
+from app.chat.prompt import PromptBuilder
+from app.chat.store import Store
+from app.chat.token_names import TokenNames
+from app.chat.transcript import special_id
+
+HEAVY = ("chance", "runners_up")  # left off where a page has them already
+
+
+class Strips:
+    def __init__(self, worker, store: Store):
+        self._worker, self._store = worker, store
+        self._names: TokenNames | None = None
+
+    def of(self, conversation: str, live: Sequence[LiveReply] = ()) -> dict:
+        """`tokens` in the row, in order, and `waiting`: those of the chat that are in no row. `live` are the replies that
+        are being written or have just ended."""
+        messages = self._store.messages(conversation)
+        main = next((reply for reply in live if reply.request.conversation == conversation), None)
+        cells = list(self._cells(messages, main))
+        last = _Last.of(messages, main)
+        row, cached = self._row(conversation, main, [cell["id"] for cell in cells])
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0]["id"] == pair[1], zip(cells, row, strict=False)))
+        orphans = ({"id": id, "position": shared + at, "turn": None, "message": None, "source": "read", **self.names.of(id)}
+                   for at, id in enumerate(row[shared:]))
+        tokens = [last.with_origin(cell) for cell in (*cells[:shared], *orphans)]
+        return {"cached": cached, "tokens": tokens, "waiting": [last.with_origin(cell) for cell in cells[shared:]]}
+
+    def event(self, conversation: str, live: Sequence[LiveReply] = ()) -> dict:
+        """What is in the row, without the chances: whoever wants those has seen them come, or asks for them."""
+        tokens = self.of(conversation, live)["tokens"]
+        return {"type": "strip", "tokens": [{name: value for name, value in token.items() if name not in HEAVY}
+                                            for token in tokens]}
+
+    def prompt_of(self, reply: LiveReply) -> list[dict]:
+        """The tokens that a reply is read from, as cells that are read."""
+        cells = self._cells(self._store.messages(reply.channel.conversation), reply)
+        known = [cell for cell, id in zip(cells, reply.request.prompt_ids, strict=False) if cell["id"] == id]
+        if len(known) < len(reply.request.prompt_ids):  # a tokenizer that lays the chat out anew each turn
+            known = [{"id": id, "position": position, "turn": None, "message": None, "source": "read", **self.names.of(id)}
+                     for position, id in enumerate(reply.request.prompt_ids)]
+        return [_told(cell, "read") for cell in known]
+
+    @property
+    def names(self) -> TokenNames:
+        if self._names is None:  # the model is loaded after this was made
+            self._names = TokenNames(self._worker.tokenizer)
+        return self._names
+
+    def _row(self, conversation: str, main: LiveReply | None, chat_ids: list[int]) -> tuple[Sequence[int], int]:
+        """What the conversation's row holds, and how many that is."""
+        snapshot = self._worker.snapshot()
+        if main and main.request.use_cache and main.cached_tokens is not None:
+            ids = [*main.request.prompt_ids, *main.own_ids]
+            return ids[:main.cached_tokens], main.cached_tokens
+        cached = snapshot.cached_tokens.get(conversation, 0)
+        ids = snapshot.kept_ids.get(conversation, chat_ids)
+        return ids[:cached], min(cached, len(ids))
+
+    def _cells(self, messages: Sequence[Message], main: LiveReply | None) -> Iterator[dict]:
+        """All tokens that the next prompt begins with. `source` is how a token first came: read, written or forced."""
+        position, records = 0, self._store.chances([message.id for message in messages if message.is_reply])
+        builder = PromptBuilder(self._worker.tokenizer)
+        for message in messages:
+            if message.left_out:
+                continue
+            if message.fingerprint != builder.fingerprint:  # another model's: they will be encoded again
+                return
+            own = main if main and main.message.id == message.id else None
+            ids, masks = (own.ids, own.masks) if own else (message.ids or [], message.masks or [])
+            if message is not messages[-1]:
+                ids = builder.without_foreign_end(ids)
+            known = bytes(own.chances) if own else records.get(message.id, b"")
+            calls = self._calls(message, own, ids, masks) if message.is_reply else {}
+            for index, id in enumerate(ids):
+                source = "read" if not message.is_reply else "forced" if index < len(masks) and not masks[index] else "written"
+                cell = {"id": id, **self.names.of(id), "position": position, "turn": message.place // 2 + 1,
+                        "message": message.id, "source": source}
+                if index in calls:
+                    cell["call"] = calls[index]
+                if known and source == "written":
+                    cell |= self.names.chances(*unpack(known, index))
+                yield cell
+                position += 1
+
+    def _calls(self, message: Message, own: LiveReply | None, ids: Sequence[int], masks: Sequence[int]) -> dict[int, int]:
+        """Which tool call of the reply a token belongs to, by its place among the reply's tokens."""
+        tokenizer = self._worker.tokenizer
+        opening, closing, output, output_end = (special_id(tokenizer, f"<|{name}|>") for name in (
+            "python_start", "python_end", "output_start", "output_end"))
+        segments = own.transcript.as_json() if own else message.segments
+        calls = [segment for segment in segments if segment["type"] == "tool_call"]
+        # one that was cut before it had a result has no tokens any more, unless it is being written
+        numbers = iter([number for number, call in enumerate(calls)
+                        if call["state"] != "unfinished" or call["result"] is not None])
+        found, number = {}, None
+        for index, id in enumerate(ids):
+            if id == opening and number is None:
+                number = next(numbers, None)
+            if number is None:
+                continue
+            found[index] = number
+            is_refused = id == closing and index + 1 < len(ids) and ids[index + 1] != output
+            if is_refused or id == output_end:
+                number = None
+        return found
+
+
+class _Last:
+    """The last reply that was made with the cache: what it found remembered, and what it read."""
+
+    def __init__(self, reused: int, prompt: int):
+        self._reused, self._prompt = reused, prompt
+
+    @classmethod
+    def of(cls, messages: Sequence[Message], main: LiveReply | None) -> _Last:
+        if main and main.request.use_cache and main.cached_tokens is not None:
+            return cls(main.counts.reused, len(main.request.prompt_ids))
+        stats = next((message.stats for message in reversed(messages)
+                      if message.stats and message.stats.get("use_cache", True)), {})
+        return cls(stats.get("reused_tokens", 0), stats.get("prompt_tokens", 0))
+
+    def with_origin(self, cell: dict) -> dict:
+        position = cell["position"]
+        if position >= self._prompt:
+            return _told(cell, cell["source"])
+        return _told(cell, "reused" if position < self._reused else "read")
+
+
+def _told(cell: dict, origin: str) -> dict:
+    """A cell as it is told: its origin, and `source` only where that says more."""
+    told = {**cell, "origin": origin}
+    if told["source"] in ("read", origin):
+        del told["source"]
+    return told

@@ -166,7 +166,8 @@ def main() -> int:
         if args.temperature == 0:
             own.figures.compare(own.ordinary, published.ordinary, published_model)
         columns = {"with the adapter": own.figures, **columns}
-    print(file=sys.stderr)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
     if args.json:
         print(json.dumps({"adapter": args.adapter, "temperature": args.temperature, "limit": args.limit, "seeds": args.seeds,
                           "models": {name: figures.as_json() for name, figures in columns.items()}}, ensure_ascii=False))

@@ -17,6 +17,7 @@ def create_app(settings=None, *, model=None, tokenizer=None):
     from flask import Flask
 
     from app import web
+    from app.chat.races import Races
     from app.chat.replies import Replies
     from app.chat.store import Store
     from app.engine import EngineWorker
@@ -31,7 +32,7 @@ def create_app(settings=None, *, model=None, tokenizer=None):
                           warm_up=model is None)
     store = Store(settings.data)
     replies = Replies(worker, store, settings)
-    flask_app.extensions["glasschat"] = Parts(settings, worker, store, replies)
+    flask_app.extensions["glasschat"] = Parts(settings, worker, store, replies, Races(worker, replies))
     web.register(flask_app)
     worker.start()
     return flask_app
@@ -40,8 +41,13 @@ def create_app(settings=None, *, model=None, tokenizer=None):
 class Parts:
     """What the factory wired, for whoever holds the Flask app."""
 
-    def __init__(self, settings, worker, store, replies):
-        self.settings, self.worker, self.store, self.replies = settings, worker, store, replies
+    def __init__(self, settings, worker, store, replies, races):
+        self.settings, self.worker, self.store, self.replies, self.races = settings, worker, store, replies, races
+
+    def forget_everything(self, owner: str) -> None:
+        """All chats and races of a browser session are gone, and all memory of them."""
+        self.races.forget(owner)
+        self.replies.chats.forget_everything(owner)
 
     def close(self) -> None:
         """End the engine thread, tell the open replies so, and close the database."""

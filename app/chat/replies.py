@@ -62,7 +62,7 @@ class Replies:
              base: str | None = None, fields: dict | None = None) -> None:
         """`request` makes a repeat harmless; `base` is the last message that the asker has seen."""
         text = check_text(text)
-        self._wait_until_ready()
+        self.wait_until_ready()
         settings = self.defaults.changed_by(fields)
         if conversation is None:
             self._begin(caller, text, request, settings)
@@ -120,7 +120,7 @@ class Replies:
     def regenerate(self, caller: Caller, conversation: str, message: str, fields: dict | None = None,
                    request: str | None = None) -> None:
         """Another reply to the same question. The old one, and all after it, is gone."""
-        self._wait_until_ready()
+        self.wait_until_ready()
         self.publisher.let_stopped_end(conversation)
         with self.chats.own(caller, conversation) as (own, channel):
             if self._answer_again(caller, request):
@@ -135,7 +135,7 @@ class Replies:
              request: str | None = None, base: str | None = None) -> None:
         """Another question in the place of `message`. All after it is gone."""
         text = check_text(text)
-        self._wait_until_ready()
+        self.wait_until_ready()
         self.publisher.let_stopped_end(conversation)
         with self.chats.own(caller, conversation) as (own, channel):
             if self._answer_again(caller, request):
@@ -153,7 +153,7 @@ class Replies:
     def go_on(self, caller: Caller, conversation: str, message: str, fields: dict | None = None,
               request: str | None = None) -> None:
         """Let the last reply, which was cut, go on where it ended."""
-        self._wait_until_ready()
+        self.wait_until_ready()
         self.publisher.let_stopped_end(conversation)
         with self.chats.own(caller, conversation) as (own, channel):
             if self._answer_again(caller, request):
@@ -182,7 +182,7 @@ class Replies:
         """How many tokens `text` is, how many with the marks and the system prompt that it needs (`alone`) and with
         all of the chat (`whole`), and how many a prompt may have. With `read`, those that the next reply would read,
         where that can be known: not without the cache, nor when turns are left out or a reply is being written."""
-        self._wait_until_ready()
+        self.wait_until_ready()
         text, settings, tokenizer = clean(text), self.defaults.changed_by(fields), self.worker.tokenizer
         history, kept, stored_ids, is_busy = [], [], [], False
         if conversation is not None:
@@ -229,7 +229,7 @@ class Replies:
             return self.defaults.changed_by(fields)
         return ReplySettings(**{**reply.settings, "seed": self.settings.seed})
 
-    def _wait_until_ready(self) -> None:
+    def wait_until_ready(self) -> None:
         snapshot = self.worker.wait_ready(READY_TIMEOUT_S)
         if snapshot.state == "loading":
             raise ChatError("not_ready", "The model is still being loaded. Please try again in a moment.")

@@ -46,6 +46,6 @@ def count():
 @blueprint.post("/forget")
 def forget():
     """All chats of this browser and all memory of them are gone; the next visitor begins anew."""
-    current_app.extensions["glasschat"].replies.chats.forget_everything(owner())
+    current_app.extensions["glasschat"].forget_everything(owner())
     begin_session()
     return "", 204

@@ -26,6 +26,10 @@ FIELDS = {
     "text": (lambda value: isinstance(value, str), "a text"),
     "title": (lambda value: isinstance(value, str), "a text"),
     "settings": (lambda value: isinstance(value, dict), "an object"),
+    "race": (_is_id, "the id of a race"),
+    "max_tokens": (_is_number, "a whole number from 0 up"),
+    "seed": (_is_number, "a whole number from 0 up"),
+    "temperature": (lambda value: isinstance(value, int | float) and not isinstance(value, bool), "a number"),
 }
 
 # type -> (fields that it must have, fields that may be missing or null)
@@ -39,6 +43,9 @@ TYPES = {
     "pick": (("conversation", "message"), ("request",)),
     "rename": (("conversation", "title"), ("request",)),
     "delete": (("conversation",), ("request",)),
+    "race": (("text",), ("max_tokens", "seed", "temperature", "request")),
+    "race_open": (("race",), ()),
+    "race_stop": (("race",), ()),
     "ping": ((), ()),
 }
 

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from flask import Blueprint, current_app, render_template, url_for
 
 from app.chat.chats import Caller
-from app.chat.reply_settings import MAX_ANSWERS, MAX_TOKENS
+from app.chat.races import LONGEST_ANSWER_TOKENS, MOST_POSITIONS
+from app.chat.reply_settings import FAMILY_TEMPERATURE, MAX_ANSWERS, MAX_TOKENS
 from app.chat.texts import MAX_TEXT_BYTES
 from app.web.memory_page import memory_page
 from app.web.retelling import retold_memory_event, retold_message
@@ -31,7 +32,11 @@ def conversation(cid: str):
 @blueprint.get("/race")
 def race():
     """With the cache and without, side by side."""
-    return _understanding_page("race.html")
+    parts = current_app.extensions["glasschat"]
+    pace = parts.worker.race_pace
+    return _understanding_page(
+        "race.html", pace=pace and asdict(pace), temperature=parts.replies.defaults.temperature or FAMILY_TEMPERATURE,
+        limits={"tokens": LONGEST_ANSWER_TOKENS, "positions": MOST_POSITIONS})
 
 
 @blueprint.get("/memory")
@@ -40,11 +45,11 @@ def memory():
     return _understanding_page("memory.html")
 
 
-def _understanding_page(template: str):
+def _understanding_page(template: str, **context):
     owner()  # the socket wants a session
     prolong_session()
     snapshot = current_app.extensions["glasschat"].worker.snapshot()
-    return render_template(template, ready=snapshot.state == "ready", model_name=snapshot.model.name)
+    return render_template(template, ready=snapshot.state == "ready", model_name=snapshot.model.name, **context)
 
 
 def _chat_page(cid: str | None):

@@ -42,7 +42,7 @@ def retold_event(event: dict) -> dict:
             return retold_message(event)
         case "done":
             return {**event, "text": _known(event.get("text")), "parts": _retold_parts(event.get("parts"))}
-        case "state" if event.get("text"):
+        case "state" | "race" if event.get("text"):
             return {**event, "text": _known(event["text"])}
         case "snapshot":
             return {**event, "messages": [retold_message(message) for message in event["messages"]],

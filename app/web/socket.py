@@ -46,32 +46,33 @@ def prepare_socket() -> None:
 
 @sock.route("/ws")
 def listen(ws) -> None:
-    replies = current_app.extensions["glasschat"].replies
+    parts = current_app.extensions["glasschat"]
     owner = known_owner()
     # A program that is no browser may have no cookie: its chats live as long as its socket.
-    listener = Listener(ws, replies, owner or SOCKET_OWNER + secrets.token_urlsafe(16), url_for("pages.index"))
+    listener = Listener(ws, parts, owner or SOCKET_OWNER + secrets.token_urlsafe(16), url_for("pages.index"))
     try:
         listener.run()
     finally:
         listener.end()
         if owner is None and not listener.caller.outbox.closed:  # closed: the server ends, and there is no store
-            replies.chats.forget_everything(listener.caller.owner)
+            parts.forget_everything(listener.caller.owner)
 
 
 class Listener:
     """One open socket."""
 
-    def __init__(self, ws, replies, owner: str, root: str):
-        self._ws, self._replies = ws, replies
+    def __init__(self, ws, parts, owner: str, root: str):
+        self._ws, self._replies, self._races = ws, parts.replies, parts.races
         self._outbox = Outbox(owner, wake=ws.event.set)
         self.caller = Caller(owner, self._outbox, root)
         self._pinged_at = time.monotonic()
         self._engine_state = "ready"
         self._wishes = {"open": self._open, "send": self._send, "stop": self._stop, "regenerate": self._regenerate,
                         "continue": self._continue, "edit": self._edit, "pick": self._pick, "rename": self._rename,
-                        "delete": self._delete, "ping": self._ping}
+                        "delete": self._delete, "race": self._race, "race_open": self._race_open,
+                        "race_stop": self._race_stop, "ping": self._ping}
         ws.sock.is_busy = lambda: len(ws.input_buffer) >= FRAMES_WAITING
-        replies.hub.connect(self._outbox)
+        self._replies.hub.connect(self._outbox)
 
     def run(self) -> None:
         """Until the other side is gone."""
@@ -94,6 +95,7 @@ class Listener:
 
     def end(self) -> None:
         self._replies.hub.disconnect(self._outbox)
+        self._races.leave(self._outbox)
         try:
             if self._ws.connected:
                 self._send_events()
@@ -185,6 +187,15 @@ class Listener:
 
     def _delete(self, conversation, request):
         self._replies.chats.delete(self.caller, conversation)
+
+    def _race(self, text, max_tokens, seed, temperature, request):
+        self._races.start(self.caller, text, max_tokens, seed, temperature, request)
+
+    def _race_open(self, race):
+        self._races.open(self.caller, race)
+
+    def _race_stop(self, race):
+        self._races.stop(self.caller, race)
 
     def _ping(self):
         self._tell({"type": "pong"})

@@ -137,9 +137,9 @@ class Chats:
                 pass
         self._hub.close(owner)
 
-    @staticmethod
-    def _tell_all_and_caller(caller: Caller, channel: Channel, event: dict) -> None:
+    def _tell_all_and_caller(self, caller: Caller, channel: Channel, event: dict) -> None:
         is_listener = caller.outbox in channel.listeners
         channel.publish(event)
+        self._hub.tell_session(caller.owner, channel.conversation, event, but=caller.outbox)
         if caller.outbox is not None and not is_listener:
             caller.outbox.put(to_json({**event, "conversation": channel.conversation}))

@@ -199,6 +199,17 @@ class Hub:
         for channel in list(outbox.channels):
             channel.leave(outbox)
 
+    def tell_session(self, owner: str, conversation: str, event: dict, but: Outbox | None = None) -> None:
+        """To the listeners of a browser session, `but` one, and those that listen to the conversation and hear it there:
+        this is for their lists of chats, and has no `seq`."""
+        with self._lock:
+            channel = self._channels.get(conversation)
+            heard_by = channel.listeners if channel else ()
+            outboxes = [box for box in self._outboxes if box.owner == owner and box is not but and box not in heard_by]
+        frame = to_json({**event, "type": "listed", "conversation": conversation}) if outboxes else ""
+        for outbox in outboxes:
+            outbox.put(frame)
+
     def close(self, owner: str | None = None) -> None:
         """Say goodbye to the listeners of one browser session, or to all."""
         with self._lock:

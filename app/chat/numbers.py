@@ -13,6 +13,8 @@ from pathlib import Path
 from app.engine.messages import Counts, Finished, Request, Snapshot
 
 RESIDENT_AGE_S = 1.0
+LITTLE_ROOM = 0.15     # of what a prompt may have: less than that is told
+FEW_QUESTIONS = 3      # as are no more questions than these
 
 
 def reply_stats(request: Request, finished: Finished) -> dict:
@@ -56,17 +58,33 @@ def copies_numbers(snapshot: Snapshot, prompt_tokens: int, rows: list[int]) -> d
             "copied_bytes": copied * bytes_per_token, "tokens": tokens, "bytes_used": tokens * bytes_per_token}
 
 
+def room_numbers(whole: int, question: int, made: int, limit: int) -> dict | None:
+    """How soon the oldest turns are left out, or None while that is far: `left` tokens, and so many `questions` like the
+    last. `whole` are the tokens of the chat, the last turn of which were `question` and `made`; a prompt may have
+    `limit`."""
+    left = limit - whole
+    questions = 0 if left < question else 1 + (left - question) // max(1, question + made)
+    if left >= LITTLE_ROOM * limit and questions > FEW_QUESTIONS:
+        return None
+    return {"left": max(0, left), "questions": questions}
+
+
 def cache_numbers(snapshot: Snapshot, tokens: int = 0, last_reply: dict | None = None,
-                  copies: dict | None = None) -> dict:
+                  copies: dict | None = None, room: dict | None = None) -> dict:
     """The `cache` object, complete: that of a conversation with `tokens` in the cache, or of none. `copies` is in it
-    only while there are some."""
+    only while there are some, `room` only when there is little left, and of the model `windows`, one number a layer,
+    only where it has layers that look back no further than so many tokens."""
     bytes_per_token = snapshot.model.bytes_per_token
+    model = dict(vars(snapshot.model))
+    if not any(model["windows"]):
+        del model["windows"]
     return {
         **({"copies": copies} if copies else {}),
+        **({"room": room} if room else {}),
         "conversation": {"tokens": tokens, "bytes_used": tokens * bytes_per_token, "limit": snapshot.context},
         "last_reply": last_reply or last_reply_from_stats(None),
         "pool": dict(vars(snapshot.pool)),
-        "model": dict(vars(snapshot.model)),
+        "model": model,
         "process": {"resident_bytes": _resident.bytes(), "device_bytes": device_bytes()},
     }
 

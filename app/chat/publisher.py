@@ -17,12 +17,12 @@ from collections.abc import Callable
 
 from app.chat.chance_records import fit
 from app.chat import vanished
+from app.chat.chat_numbers import ChatNumbers
 from app.chat.conversation import Choice, conversation_of_row
 from app.chat.hub import Channel, Hub
 from app.chat.live_reply import LiveReply
 from app.chat.memory_events import MemoryTeller
 from app.chat.sentences import sentence
-from app.chat.numbers import cache_numbers, copies_numbers, last_reply_from_stats
 from app.chat.store import Store
 from app.chat.strip import Strips
 from app.chat.views import edges_of
@@ -44,6 +44,7 @@ class Publisher:
     def __init__(self, worker, store: Store, hub: Hub, teller: MemoryTeller):
         self._worker, self._store, self._hub, self._teller = worker, store, hub, teller
         self.strips = Strips(worker, store)
+        self.cache_of = ChatNumbers(worker, store, self.live_in).of
         self._events: queue.SimpleQueue = queue.SimpleQueue()
         self._live: dict[str, LiveReply] = {}
         self._numbers_wanted: set[Channel] = set()
@@ -200,27 +201,6 @@ class Publisher:
         state = {"state": "idle"} if self._worker.alive or final["reason"] != Reason.ERROR else \
             {"state": "failed", "text": final["error"]}
         channel.publish({"type": "state", **state})
-
-    def cache_of(self, conversation: str, ended: LiveReply | None = None) -> dict:
-        """The `cache` object of a conversation. `ended` is a reply of whose end the snapshot may not know yet."""
-        snapshot = self._worker.snapshot()
-        replies = [reply for reply in (ended, *self.live_in(conversation)) if reply]
-        replies = [reply for reply in replies if reply.message.choice != Choice.FOLDED]
-        rows = {name: tokens for name, tokens in snapshot.cached_tokens.items()
-                if conversation_of_row(name) == conversation}
-        rows |= {reply.request.conversation: reply.cached_tokens for reply in replies
-                 if reply.cached_tokens is not None}
-        main = next((reply for reply in replies if reply.request.conversation == conversation), None)
-        message = main.message if main else self._store.last_message(conversation)
-        stats = message.stats if message else None
-        copies = [tokens for name, tokens in rows.items() if name != conversation]
-        if not copies or message.choice != Choice.OPEN:
-            numbers = None
-        else:
-            prompt_tokens = len(main.request.prompt_ids) if main else (stats or {}).get("prompt_tokens", 0)
-            numbers = copies_numbers(snapshot, prompt_tokens, copies)
-        last_reply = main.last_reply if main else last_reply_from_stats(stats)
-        return cache_numbers(snapshot, rows.get(conversation, 0), last_reply, numbers)
 
     def _tell_evicted(self, event: Evicted) -> None:
         channel = self._teller.evicted(event)

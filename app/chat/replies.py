@@ -84,6 +84,7 @@ class Replies:
             except BaseException:
                 self.hub.drop(conversation.id)
                 raise
+            self.hub.tell_session(caller.owner, conversation.id, caller.conversation_event(conversation), caller.outbox)
 
     def _follow(self, caller: Caller, id: str, text: str, request: str | None, base: str | None,
                 settings: ReplySettings) -> None:

@@ -125,10 +125,10 @@ class TurnMaker:
         if turn.is_going_on:
             replies[0].had_chances(self._store.chances([reply.id]).get(reply.id, b""))
         lost_tokens = self._lost_tokens(channel, turn, settings)
-        turn.unpicked = self._free_rows_of_unpicked(turn)
-        self._submit(replies)
         replies[0].question_tokens = len(fitted.prompt.ids_by_message.get(turn.question.id, ()))
         replies[0].story = self._story(channel, turn, replies[0]) if settings.use_cache else None
+        turn.unpicked = self._free_rows_of_unpicked(turn)
+        self._submit(replies)
         try:
             self._store_turn(turn, copies, fitted, settings)
         except BaseException:
@@ -158,8 +158,6 @@ class TurnMaker:
         was_kept = bool((last.settings or {}).get("use_cache", True))
         return turn.kept_tokens() if was_kept and not self._teller.was_told_of_eviction(channel, last.created_s) else 0
 
-    @staticmethod
-    def _is_encoded_again(turn: Turn) -> bool:
     def _story(self, channel: Channel, turn: Turn, live: LiveReply) -> Story:
         id, before = turn.conversation.id, turn.replies_before()
         remembered = self._worker.snapshot().cached_tokens.get(id, 0)
@@ -170,6 +168,8 @@ class TurnMaker:
                              and self._teller.was_told_of_eviction(channel, before[-1].created_s)),
             was_uncached=bool(before and (before[-1].settings or {}).get("use_cache") is False))
 
+    @staticmethod
+    def _is_encoded_again(turn: Turn) -> bool:
         return any(message.ids and message.fingerprint != turn.reply.fingerprint for message in turn.history)
 
     @staticmethod

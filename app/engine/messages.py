@@ -173,6 +173,7 @@ class ModelNumbers:
     bytes_per_element: int = 0
     bytes_per_token: int = 0
     weight_bytes: int = 0
+    windows: tuple[int | None, ...] = ()  # of each layer, how far it looks back; None: over everything
 
 
 @dataclass(frozen=True)

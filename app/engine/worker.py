@@ -246,7 +246,7 @@ class EngineWorker:
             n_kv_head=config.n_kv_head, head_dim=config.n_embd // config.n_head,
             weights_dtype=str(weights_dtype).removeprefix("torch."), cache_dtype=str(cache.dtype).removeprefix("torch."),
             bytes_per_element=cache.k_cache.element_size(), bytes_per_token=cache.bytes_per_token,
-            weight_bytes=int(weight_bytes))
+            weight_bytes=int(weight_bytes), windows=tuple(getattr(model, "windows", ())))
 
 
 def rows_in(cache_bytes: int, model, context: int) -> int:

@@ -14,6 +14,7 @@ from simple_websocket import Client, ConnectionClosed
 from werkzeug.serving import make_server
 
 from app import create_app
+from app.chat.turn_story import SENTENCES
 from app.settings import Settings
 from tests.scripted import ByteTokenizer, ScriptedModel
 
@@ -159,6 +160,10 @@ class Socket:
 
     def of(self, type) -> list[dict]:
         return [event for event in self.heard if event["type"] == type]
+
+    def reasons(self) -> list[dict]:
+        """What happened to the memory, but for the line that every turn has."""
+        return [event for event in self.of("event") if event["code"] not in SENTENCES]
 
     def prose(self) -> str:
         return "".join(event["text"] for event in self.of("token"))

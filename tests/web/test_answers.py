@@ -98,7 +98,7 @@ def test_the_numbers_say_what_the_copies_cost(table):
     assert cache["copies"] == {"rows": 2, "prompt_tokens": 6, "copied_tokens": 12, "copied_bytes": 12 * BYTES_PER_TOKEN,
                                "tokens": held, "bytes_used": held * BYTES_PER_TOKEN}
     assert cache["last_reply"]["read"] == 6
-    told = table.socket.of("event")[0]
+    (told,) = table.socket.reasons()
     assert told["code"] == "copied" and told["figures"]["tokens"] == 12
     assert "3 answers at once: the 6 tokens before them were read once" in told["text"]
     assert "12 tokens, 1.54 kB" in told["text"]
@@ -109,7 +109,7 @@ def test_without_copies_the_numbers_do_not_speak_of_them(serve):
     table = Table(serve(), n=1)
     table.ask()
     assert all("copies" not in event["cache"] for event in table.socket.of("cache"))
-    assert table.socket.of("event") == [] and table.socket.of("message")[1]["choice"] == "only"
+    assert table.socket.reasons() == [] and table.socket.of("message")[1]["choice"] == "only"
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
@@ -316,7 +316,7 @@ def test_going_on_with_the_first_picks_it(serve):
 
 @pytest.mark.parametrize(("rows", "settings", "sentence"), [
     (8, {"n": 2, "use_cache": False}, "Switch the cache on"),
-    (2, {"n": 3}, "3 answers at once need as many places in the memory, and here are 2"),
+    (2, {"n": 3}, "3 answers at once need as many places in the memory; places here: 2"),
     (8, {"n": 5}, "n must be a whole number from 1 to 4"),
 ])
 def test_what_cannot_be_had_is_refused_with_a_sentence(serve, rows, settings, sentence):

@@ -65,7 +65,7 @@ def test_editing_a_question_cuts_at_the_first_difference(chat):
     stored = 9 + len("one") + 1  # the first prompt, its reply and end
     assert done["stats"]["reused_tokens"] == stored + 1 + len("sec")
     texts = chat.browser.get(f"/c/{chat.conversation}").text
-    assert "secret" in texts and "second" not in texts
+    assert ">secret<" in texts and ">second<" not in texts
 
 
 def test_only_questions_can_be_edited_and_only_answers_written_again(chat):
@@ -229,7 +229,7 @@ def test_another_system_prompt_reads_everything_again_and_says_so(serve):
     socket.ask("hi")
     done = socket.ask("more", socket.conversation, settings={"system": "Be brief."})
     assert done["stats"]["reused_tokens"] == 2  # bos and user_start
-    assert [event["code"] for event in socket.of("event")] == ["system_changed"]
+    assert [event["code"] for event in socket.of("event")] == ["asked_first", "system_changed", "asked_anew"]
     assert (
         server.model.replies
         and socket.ask("yet more", socket.conversation, settings={"system": "Be brief."})["stats"]["reused_tokens"] > 20
@@ -246,7 +246,7 @@ def test_with_another_model_the_text_is_encoded_again_and_that_is_said(serve):
     socket = browser.socket()
     done = socket.ask("more", browser.get("/").text.split("/c/")[1].split('"')[0])
     assert done["stats"]["reused_tokens"] == 0 and done["reason"] == "stop"
-    assert [event["code"] for event in socket.of("event")] == ["encoded_again"]
+    assert [event["code"] for event in socket.of("event")] == ["encoded_again", "asked_anew"]
 
 
 def test_a_message_that_is_asked_for_in_another_chat_is_not_found(chat):

@@ -110,7 +110,7 @@ def test_when_history_and_message_are_too_long_the_oldest_turns_are_left_out_and
     socket.ask("two", socket.conversation)
     done = socket.ask("three" * 4, socket.conversation)
     assert socket.prose().endswith("answer thr") and done["reason"] == "stop"
-    event = socket.of("event")[0]
+    (event,) = socket.reasons()
     assert (event["code"], event["figures"]["messages"]) == ("left_out", 2) and "left out" in event["text"]
     views = server.replies.chats.look(_caller(server, socket), socket.conversation)["messages"]
     assert [view["left_out"] for view in views] == [True, True, False, False, False, False]
@@ -133,7 +133,7 @@ def test_an_answer_that_fills_the_context_says_so_and_can_go_on(serve):
     assert done["stats"]["prompt_tokens"] + written == 64
     socket.say("continue", conversation=socket.conversation, message=socket.of("message")[-1]["id"])
     done = socket.until("done")
-    assert [event["code"] for event in socket.of("event")] == ["left_out"]
+    assert [event["code"] for event in socket.reasons()] == ["context_full", "left_out"]
     assert len(server.replies.store.messages(socket.conversation)[-1].text) > written
 
 
@@ -160,8 +160,8 @@ def test_a_chat_whose_row_went_to_another_is_told_and_reads_again(serve):
     first, second = browser.socket(), browser.socket()
     first.ask("hi")
     second.ask("me too")
-    event = first.until("event")
-    assert event["code"] == "evicted" and event["figures"]["tokens"] == 6 + 7 - 1
+    event = first.until("event", code="evicted")
+    assert event["figures"]["tokens"] == 6 + 7 - 1
     assert first.until("cache")["cache"]["conversation"]["tokens"] == 0
     assert "were forgotten" in browser.get(f"/c/{first.conversation}").text
     assert first.ask("more", first.conversation)["stats"]["reused_tokens"] == 0

@@ -21,7 +21,7 @@ def test_what_went_with_a_former_process_is_told_once_with_its_tokens(server, br
     remembered = sum(len(message.ids) for message in server.replies.store.messages(conversation))
     assert socket.ask("more", conversation)["stats"]["reused_tokens"] == 0
     socket.ask("yet more", conversation)
-    (event,) = socket.of("event")
+    (event,) = socket.reasons()
     assert (event["code"], event["figures"]) == ("lost", {"tokens": remembered})
     assert f"{remembered} tokens are read again" in event["text"]
     assert event["text"] in browser.get(f"/c/{conversation}").text
@@ -33,7 +33,7 @@ def test_another_answer_after_a_restart_counts_only_what_is_read_for_it(server, 
     socket.say("regenerate", conversation=conversation, message=reply.id)
     socket.until("done")
     socket.until("state", state="idle")
-    assert [event["figures"] for event in socket.of("event")] == [{"tokens": len(question.ids)}]
+    assert [event["figures"] for event in socket.reasons()] == [{"tokens": len(question.ids)}]
 
 
 @pytest.mark.parametrize("first, then", [({"use_cache": False}, {}), ({}, {"use_cache": False})])
@@ -43,7 +43,7 @@ def test_without_the_cache_nothing_is_lost_by_a_restart(server, browser, first, 
     server.restart()
     again = browser.socket()
     again.ask("more", socket.conversation, settings=then)
-    assert again.of("event") == []
+    assert [event["code"] for event in again.reasons()] == (["without_cache"] if then else [])
 
 
 def test_what_was_forgotten_before_a_restart_is_not_told_as_lost_by_it(serve):
@@ -56,4 +56,4 @@ def test_what_was_forgotten_before_a_restart_is_not_told_as_lost_by_it(serve):
     wait_until(lambda: server.replies.store.events(conversation))
     server.restart()
     browser.socket().ask("more", conversation)
-    assert [event.code for event in server.replies.store.events(conversation)] == ["evicted"]
+    assert [event.code for event in server.replies.store.events(conversation)] == ["asked_first", "evicted", "read_again"]

@@ -116,6 +116,7 @@ def _read_prefix(text: str) -> str:
 
 
 MODEL = Kind('"default" or the path of a model', _read_name)
+ADAPTER = Kind('"none", "calculator" or the path of an adapter', _read_name)
 HOST = Kind("a host name or address, such as 127.0.0.1, ::1 or 0.0.0.0", _read_host)
 BYTES = Kind("a size such as 500MB or 2GiB", _read_bytes)
 FOLDER = Kind("a folder, or a path where one can be made", _read_folder)
@@ -154,6 +155,8 @@ def option(default: object, environment: str | None, kind: Kind, help: str, defa
 @dataclass(frozen=True)
 class Settings:
     model: str = option("default", "CHAT_MODEL", MODEL, "the model: a path, or default for SmolLM2-135M-Instruct")
+    adapter: str | None = option(None, "CHAT_ADAPTER", ADAPTER, "what the model has learned afterwards: calculator lets the default "
+                                 "model use the calculator; none takes the model as it was published", "calculator for the default model, else none")
     device: str = option("auto", "CHAT_DEVICE", one_of("auto", "cpu", "cuda", "mps"), "where to compute; auto takes the best there is")
     dtype: str = option("auto", "CHAT_DTYPE", one_of("auto", "float32", "bfloat16", "float16"),
                         "number type of weights and cache; auto takes bfloat16 where the processor computes in it, else float32")
@@ -174,6 +177,12 @@ class Settings:
                                "the model's: 50")
     max_tokens: int = option(512, None, whole_number(1, 1_048_576), "longest reply, in tokens")
     seed: int | None = option(None, None, whole_number(0, MAX_SEED, "2^63 - 1"), "repeats a reply exactly", "a new one each reply")
+
+    @property
+    def chosen_adapter(self) -> str | None:
+        """The adapter to load the model with, if any."""
+        adapter = self.adapter or "none"
+        return None if adapter == "none" else adapter
 
     @property
     def asked_context(self) -> int | None:

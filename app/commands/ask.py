@@ -28,7 +28,7 @@ ENDINGS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", nargs="*", help="the question, in quotation marks; - reads it from standard input")
-    add_options(parser, "model", "device", "dtype", "threads", "context", "system", "temperature", "top_k", "max_tokens", "seed")
+    add_options(parser, "model", "adapter", "device", "dtype", "threads", "context", "system", "temperature", "top_k", "max_tokens", "seed")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead, when the answer is complete")
     parser.add_argument("--no-cache", action="store_true",
                         help="the reference way: compute everything anew for each token, to compare with")

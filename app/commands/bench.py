@@ -21,7 +21,7 @@ REFERENCE_TOKENS = 2  # written without the cache in each round: each costs a fo
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "model", "device", "dtype", "threads")
+    add_options(parser, "model", "adapter", "device", "dtype", "threads")
     parser.add_argument("--lengths", metavar="N,N,...", default="32,256,1000", help="prompt lengths in tokens (32,256,1000)")
     parser.add_argument("--tokens", metavar="N", default="32", help="tokens to write after each prompt (32)")
     parser.add_argument("--rounds", metavar="N", default="3", help="rounds to take the median of (3)")

@@ -52,7 +52,8 @@ def _load(settings: Settings):
 
         device = choose_device(settings.device)
         return random_depth_12(device, choose_dtype(settings.dtype, device))
-    return load_model(settings.model, device=settings.device, dtype=settings.dtype, context=settings.asked_context)
+    return load_model(settings.model, device=settings.device, dtype=settings.dtype, context=settings.asked_context,
+                      adapter=settings.chosen_adapter)
 
 
 def check_model_path(settings: Settings) -> None:

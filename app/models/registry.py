@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from app.models import checkpoint, default
+from app.models.adapter import Adapter, AdapterError, load_adapter
 from app.models.errors import ModelError
 from app.models.gguf import GGUFModel, is_gguf
 from app.models.llama import Llama
@@ -18,30 +19,40 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def load_model(path: str | Path = "default", device: str | torch.device = "cpu",
-               dtype: torch.dtype | str = torch.float32, context: int | None = None):
+               dtype: torch.dtype | str = torch.float32, context: int | None = None,
+               adapter: str | Path | None = None):
     """-> (model, tokenizer), ready to compute on `device` ("auto" takes a GPU where there is one).
 
     `dtype` is a torch type, its name, or "auto": what the device computes in fastest without losing quality.
     `context` is how many tokens a conversation may hold; a model that can hold fewer takes as many as it can
-    and says so in `max_context`. Raises ModelError, one sentence, for whatever is wrong with the files.
+    and says so in `max_context`. `adapter` names one in the repository ("calculator") or a file; its weights are
+    added to a GGUF model's, which without one is as it was published. Raises ModelError, one sentence, for whatever
+    is wrong with the files.
     """
     device = choose_device(device)
+    added = None if adapter is None else load_adapter(adapter)
     if str(path) == "default":
-        return _load_gguf(default.fetch(progress=True), default.MODEL_NAME, device, dtype, context)
+        return _load_gguf(default.fetch(progress=True), default.MODEL_NAME, device, dtype, context, added)
     file = Path(path).expanduser()
     if file.is_file():
         if file.suffix == ".pt":
             raise ModelError(f"{file} alone is not a model: give the folder it lies in, with its other files.")
         if not is_gguf(file) and file.suffix != ".gguf":
             raise ModelError(f"{file} is not a model: give a GGUF file, or the folder of a nanochat checkpoint.")
-        return _load_gguf(file, file.stem, device, dtype, context)
+        return _load_gguf(file, file.stem, device, dtype, context, added)
+    if added is not None:
+        raise AdapterError(f"The adapter {added.name} is for a GGUF model such as the default one; {path} is none.")
     return checkpoint.load(path, device, choose_dtype(dtype, device), context)
 
 
-def _load_gguf(file: Path, name: str, device: torch.device, dtype: torch.dtype | str, context: int | None):
+def _load_gguf(file: Path, name: str, device: torch.device, dtype: torch.dtype | str, context: int | None,
+               adapter: Adapter | None):
     opened = GGUFModel(file)
     tokenizer = opened.tokenizer(name)
-    return Llama(opened.config, opened.weight, device, choose_dtype(dtype, device), context, name), tokenizer
+    weight = opened.weight if adapter is None else adapter.weights(opened.weight)
+    model = Llama(opened.config, weight, device, choose_dtype(dtype, device), context, name)
+    model.adapter = adapter and adapter.name
+    return model, tokenizer
 
 
 def choose_device(device: str | torch.device) -> torch.device:

@@ -1,0 +1,167 @@
+"""Whole conversations to learn from: questions with their calculator blocks, follow-ups, refusals, and ordinary chat.
+
+A conversation is {"messages": […]} as `render_conversation` takes it. What the calculator puts in is computed by the
+calculator itself, and an answer repeats it as it was put in. This module must never know about training.
+"""
+
+from __future__ import annotations
+
+import random
+
+from app.training.counts import Counts
+from app.training.numbers import result_of, whole
+from app.training.ordinary import SYSTEMS
+from app.training.sums import KINDS
+from app.training.typed import as_typed
+from app.training.word_problems import story
+
+SUM_ANSWERS = ["{e} = {r}", "{e} = {r}.", "That is {r}.", "The answer is {r}.", "It is {r}.", "The result is {r}.", "{r}", "That makes {r}.", "It comes to {r}."]
+UNIT_ANSWERS = ["That is {r} {u}.", "The answer is {r} {u}.", "There are {r} {u}.", "{r} {u}.", "It is {r} {u}."]
+COUNT_ANSWERS = ['There are {r} "{l}" in "{w}".', 'The letter {l} appears {t} in {w}.', '"{w}" has {r} {l}.', "{r}", "The answer is {r}.", "{l} occurs {t} in {w}."]
+ONE_ANSWERS = ['There is {r} "{l}" in "{w}".'] + COUNT_ANSWERS[1:]
+REFUSED = ["I cannot work this out: the calculator gives no result.", "The calculator gives no result for this, so I cannot tell.",
+           "I cannot work that out.", "That cannot be worked out here: the calculator has no answer.", "I cannot calculate this one."]
+FOLLOW_UPS = [("and twice that?", "{r}*2"), ("And half of that?", "{r}/2"), ("now add {a}", "{r}+{a}"), ("plus {a}?", "{r}+{a}"), ("Subtract {a} from that.", "{r}-{a}"),
+              ("minus {a}", "{r}-{a}"), ("times {a}?", "{r}*{a}"), ("And divided by {a}?", "{r}/{a}"), ("Now multiply it by {a}", "{r}*{a}"), ("and {a} times that?", "{r}*{a}"),
+              ("What is {p}% of that?", "{r}*{p}/100"), ("and with {p}% on top?", "{r}+{r}*{p}/100"), ("And if you take off {p} percent?", "{r}-{r}*{p}/100"),
+              ("double it", "{r}*2"), ("And three times as much?", "{r}*3"), ("divide that by {a}", "{r}/{a}"), ("add {a} to it please", "{r}+{a}"), ("a quarter of that?", "{r}/4"),
+              ("and then minus {a} and times {h}?", "({r}-{a})*{h}"), ("Split that among {h} people", "{r}/{h}"), ("What is that plus {a}?", "{r}+{a}")]
+
+
+def text(content: str) -> dict:
+    return {"type": "text", "text": content}
+
+
+def block(expression: str) -> list[dict]:
+    """A calculator block, with what the calculator puts in; a refused one has nothing."""
+    result = result_of(expression)
+    parts = [{"type": "python", "text": expression}]
+    return parts if result is None else [*parts, {"type": "python_output", "text": result}]
+
+
+class Conversations:
+    """`words` are for the counts. `own` is what the published model answered: {"messages", "text", "ended"}."""
+
+    def __init__(self, words: list[str], own: list[dict]):
+        self._counts = Counts(words)
+        self._own = [answer for answer in own if answer["ended"] and answer["text"].strip()]
+
+    def any(self, rng: random.Random) -> dict:
+        kind = rng.random()
+        if kind < 0.53:
+            messages = self.sum(rng)
+        elif kind < 0.78:
+            messages = self.count(rng)
+        elif kind < 0.84:
+            messages = self.follow_up(rng)
+        elif kind < 0.86:
+            messages = self.two_in_one(rng)
+        elif kind < 0.89:
+            messages = self.refusal(rng)
+        else:
+            messages = (self.sum if rng.random() < 0.7 else self.count)(rng)
+            return self.after_ordinary(rng, messages) if kind < 0.95 else self.then_ordinary(rng, messages)
+        if rng.random() < 0.12:
+            messages = [{"role": "system", "content": rng.choice(SYSTEMS)}, *messages]
+        return {"messages": messages}
+
+    def sum(self, rng: random.Random) -> list[dict]:
+        question, expression, unit = self._solvable(rng)
+        return [_user(question), _assistant([*block(expression), text(_sum_answer(rng, expression, unit))])]
+
+    def count(self, rng: random.Random) -> list[dict]:
+        question, expression, (part, word) = self._counts.ask(rng)
+        return [_user(as_typed(question, rng, keep=word)), _assistant([*block(expression), text(_count_answer(rng, expression, part, word))])]
+
+    def _solvable(self, rng: random.Random):
+        while True:
+            kinds, weights = zip(*KINDS, (story, 12))
+            question, expression, unit = rng.choices(kinds, weights)[0](rng)
+            if result_of(expression) is not None:
+                return as_typed(question, rng), expression, unit
+
+    def follow_up(self, rng: random.Random) -> list[dict]:
+        if rng.random() < 0.25:
+            return self._second_letter(rng)
+        messages = self.sum(rng)
+        result = messages[1]["content"][1]["text"]
+        for _ in range(rng.choice([1, 1, 2])):
+            form, expression = rng.choice(FOLLOW_UPS)
+            values = {"r": result, "a": whole(rng, 3), "h": rng.randint(2, 9), "p": rng.choice([5, 10, 15, 20, 25, 50])}
+            expression = expression.format(**values)
+            if result_of(expression) is None:
+                break
+            messages += [_user(form.format(**values)), _assistant([*block(expression), text(_sum_answer(rng, expression, None))])]
+            result = result_of(expression)
+        return messages
+
+    def _second_letter(self, rng: random.Random) -> list[dict]:
+        messages = self.count(rng)
+        word = messages[1]["content"][0]["text"].split('"')[1]
+        letter = rng.choice(word.replace(" ", "") + "etaoinsr")
+        form = rng.choice(["and how many {l}?", "And {l}?", "how many {l} then?", "And how many {l}'s?", "what about {l}?", "now count the {l}"])
+        expression = f'"{word}".count("{letter}")'
+        return [*messages, _user(form.format(l=letter)), _assistant([*block(expression), text(_count_answer(rng, expression, letter, word))])]
+
+    def two_in_one(self, rng: random.Random) -> list[dict]:
+        """Two questions in one message: two blocks, one after the other."""
+        (first, e1), (second, e2) = [rng.choice([self._short_sum, self._short_count])(rng) for _ in range(2)]
+        question = rng.choice(["What is {a}, and what is {b}?", "What is {a} and what is {b}?", "{a} and {b}?", "Tell me {a} and also {b}."]).format(a=first, b=second)
+        return [_user(question), _assistant([*block(e1), text(f"The first is {result_of(e1)}. "), *block(e2), text(f"The second is {result_of(e2)}.")])]
+
+    def _short_sum(self, rng: random.Random) -> tuple[str, str]:
+        a, b, sign = whole(rng, 3), whole(rng, 3), rng.choice("+-*")
+        return f"{a} {'x' if sign == '*' and rng.random() < 0.5 else sign} {b}", f"{a}{sign}{b}"
+
+    def _short_count(self, rng: random.Random) -> tuple[str, str]:
+        expression, (part, word) = self._counts.ask(rng)[1:]
+        return f"the number of {part} in {word}", expression
+
+    def refusal(self, rng: random.Random) -> list[dict]:
+        a, big = whole(rng, 3), rng.randint(30, 99)
+        question, expression = rng.choice([
+            (f"What is {a} divided by 0?", f"{a}/0"), (f"{a} / 0", f"{a}/0"), (f"How much is {a}/0?", f"{a}/0"), (f"divide {a} by zero", f"{a}/0"),
+            (f"{a}/({big}-{big})", f"{a}/({big}-{big})"), (f"What is {a} to the power of {big}?", f"{a}**{big}"), (f"{a}^{big}", f"{a}**{big}"),
+            (f"Calculate {big}**{a}**{big}", f"{big}**{a}**{big}"), (f"What is the square root of {a}?", f"sqrt({a})"), (f"sqrt({a})?", f"sqrt({a})"),
+            (f"What is the factorial of {big}?", f"{big}!"), (f"{a} modulo {rng.randint(2, 9)}?", f"{a}%{rng.randint(2, 9)}"), (f"What is the sine of {a}?", f"sin({a})"),
+            (f"What is 0 divided by 0?", "0/0"), (f"{a} apples shared among 0 people?", f"{a}/0"), (f"log of {a}?", f"log({a})")])
+        if result_of(expression) is not None:
+            return self.sum(rng)
+        return [_user(question), _assistant([*block(expression), text(rng.choice(REFUSED))])]
+
+    def own_answer(self, rng: random.Random) -> dict:
+        """A whole answer of the published model's."""
+        return rng.choice(self._own)
+
+    def after_ordinary(self, rng: random.Random, messages: list[dict]) -> dict:
+        """In the middle of a conversation that was about something else."""
+        own = self.own_answer(rng)
+        return {"messages": [*own["messages"], _assistant([text(own["text"])]), *messages]}
+
+    def then_ordinary(self, rng: random.Random, messages: list[dict]) -> dict:
+        """Something else after a sum: the tool is not for everything from then on."""
+        own = self.own_answer(rng)
+        return {"messages": [*messages, own["messages"][-1], _assistant([text(own["text"])])]}
+
+
+def _sum_answer(rng: random.Random, expression: str, unit: str | None) -> str:
+    result = result_of(expression)
+    shown = expression.replace("*", " × ").replace("/", " ÷ ").replace("+", " + ").replace("-", " - ")
+    if unit and rng.random() < 0.7:
+        return rng.choice(UNIT_ANSWERS).format(r=result, u=unit)
+    forms = SUM_ANSWERS if len(expression) < 24 and not expression.startswith("-") and "(-" not in expression else SUM_ANSWERS[2:]
+    return rng.choice(forms).format(e=" ".join(shown.split()), r=result)
+
+
+def _count_answer(rng: random.Random, expression: str, part: str, word: str) -> str:
+    result = result_of(expression)
+    form = rng.choice(ONE_ANSWERS if result == "1" else COUNT_ANSWERS)
+    return form.format(r=result, l=part, w=word, t=f"{result} time" if result == "1" else f"{result} times")
+
+
+def _user(content: str) -> dict:
+    return {"role": "user", "content": content}
+
+
+def _assistant(parts: list[dict]) -> dict:
+    return {"role": "assistant", "content": parts}

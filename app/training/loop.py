@@ -1,0 +1,123 @@
+"""The training itself: as many processes as processors, one thread each, a share of every batch each.
+
+Processes rather than threads, since threads wait for each other at each of ten thousand small operations a step,
+and processes once, when their gradients are added up. What has been learned is written down every now and then,
+so that a training that was stopped goes on where it was. This module must never make data.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from tqdm import tqdm
+
+from app.training.batches import STEPS_IN_GROUP, Batch, Batches
+from app.training.trainable import TrainableLlama
+
+SAVE_EVERY_STEPS = 40
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that decides what comes out, beside the code and the published model."""
+
+    seed: int = 1
+    steps: int = 1200
+    sums_a_step: int = 10
+    ordinary_a_step: int = 6
+    own_answers: int = 1000
+    rank: int = 8
+    scale: float = 2.0
+    learning_rate: float = 1e-3
+    warm_up_steps: int = 20
+    hold: float = 1.0  # weight of the divergence from the published model, in nats a token
+    processes: int = 2
+
+
+def train(recipe: Recipe, folder: Path, make_model, make_batches) -> dict[str, torch.Tensor]:
+    """-> what was learned, as `TrainableLlama.tensors` names it. `make_model(recipe)` and `make_batches(recipe)` are
+    called in each process. `folder` holds the state of a training that was stopped."""
+    with tempfile.TemporaryDirectory(dir=folder) as meeting:
+        torch.multiprocessing.spawn(_process, (recipe, folder, f"file://{meeting}/store", make_model, make_batches),
+                                    nprocs=recipe.processes)
+    return torch.load(folder / "state.pt", weights_only=True)["learned"]
+
+
+def _process(part: int, recipe: Recipe, folder: Path, meeting: str, make_model, make_batches) -> None:
+    parent = os.getppid()
+    torch.set_num_threads(1)
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    dist.init_process_group("gloo", init_method=meeting, rank=part, world_size=recipe.processes)
+    model: TrainableLlama = make_model(recipe)
+    batches: Batches = make_batches(recipe)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.learning_rate, weight_decay=0.0)
+    file = folder / "state.pt"
+    first = _take_up(file, recipe, model, optimizer)
+    bar = tqdm(total=recipe.steps, initial=first, desc="training", disable=part != 0)
+    for step in range(first, recipe.steps):
+        if os.getppid() != parent:  # whoever started this was killed, and would start it again
+            os._exit(1)
+        if step == first or step % STEPS_IN_GROUP == 0:
+            group = batches.group(step // STEPS_IN_GROUP, part)
+        for settings in optimizer.param_groups:
+            settings["lr"] = _learning_rate(step, recipe)
+        sums, held = _step(model, optimizer, *group[step % STEPS_IN_GROUP], recipe)
+        bar.set_postfix(calculator=f"{sums:.3f}", divergence=f"{held:.4f}", refresh=False)
+        bar.update()
+        if part == 0 and ((step + 1) % SAVE_EVERY_STEPS == 0 or step + 1 == recipe.steps):
+            _write_down(file, recipe, step + 1, model, optimizer)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def _step(model: TrainableLlama, optimizer, calculated: Batch, own: Batch, recipe: Recipe) -> tuple[float, float]:
+    """-> the two losses of this process, nats a token: of the calculator's conversations, and the divergence."""
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model.logits(model.hidden(calculated.ids, calculated.wanted)), calculated.targets)
+    loss.backward()
+    model.is_adapted = False
+    with torch.no_grad():
+        published = model.logits(model.hidden(own.ids, own.wanted)).log_softmax(-1)
+    model.is_adapted = True
+    here = model.logits(model.hidden(own.ids, own.wanted)).log_softmax(-1)
+    divergence = F.kl_div(here, published, log_target=True, reduction="batchmean")
+    (recipe.hold * divergence).backward()
+    parameters = list(model.parameters())
+    gradients = torch.cat([parameter.grad.flatten() for parameter in parameters])
+    dist.all_reduce(gradients)
+    for parameter, gradient in zip(parameters, gradients.div_(recipe.processes).split([p.numel() for p in parameters])):
+        parameter.grad.copy_(gradient.view_as(parameter))
+    torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+    optimizer.step()
+    return loss.item(), divergence.item()
+
+
+def _learning_rate(step: int, recipe: Recipe) -> float:
+    """Up to its height in the first steps, then down to 0 in a straight line."""
+    left = (recipe.steps - step) / (recipe.steps - recipe.warm_up_steps)
+    return recipe.learning_rate * min((step + 1) / recipe.warm_up_steps, left)
+
+
+def _take_up(file: Path, recipe: Recipe, model: TrainableLlama, optimizer) -> int:
+    """The step to go on with: 0, or where a training with the same recipe was stopped."""
+    if not file.exists():
+        return 0
+    state = torch.load(file, weights_only=True)
+    if state["recipe"] != asdict(recipe):
+        return 0
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    return state["steps"]
+
+
+def _write_down(file: Path, recipe: Recipe, steps: int, model: TrainableLlama, optimizer) -> None:
+    half = file.with_suffix(".half")
+    torch.save({"recipe": asdict(recipe), "steps": steps, "model": model.state_dict(), "learned": model.tensors(),
+                "optimizer": optimizer.state_dict()}, half)
+    half.replace(file)

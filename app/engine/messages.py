@@ -164,6 +164,7 @@ class PoolNumbers:
 @dataclass(frozen=True)
 class ModelNumbers:
     name: str = ""
+    adapter: str = ""           # what was added to the published weights, by name
     n_layer: int = 0
     n_head: int = 0
     n_kv_head: int = 0

@@ -242,7 +242,8 @@ class EngineWorker:
         weight_bytes = getattr(model, "weight_bytes", None) or sum(p.numel() * p.element_size() for p in parameters)
         weights_dtype = getattr(model, "weights_dtype", None) or (parameters[0].dtype if parameters else cache.dtype)
         return ModelNumbers(
-            name=getattr(model, "name", type(model).__name__), n_layer=config.n_layer, n_head=config.n_head,
+            name=getattr(model, "name", type(model).__name__), adapter=getattr(model, "adapter", None) or "",
+            n_layer=config.n_layer, n_head=config.n_head,
             n_kv_head=config.n_kv_head, head_dim=config.n_embd // config.n_head,
             weights_dtype=str(weights_dtype).removeprefix("torch."), cache_dtype=str(cache.dtype).removeprefix("torch."),
             bytes_per_element=cache.k_cache.element_size(), bytes_per_token=cache.bytes_per_token,

@@ -21,6 +21,7 @@ import { mountStatus } from "./status.js";
 import { mountStories } from "./stories.js";
 import { mountThemeSwitch } from "./theme_switch.js";
 import { mountTour } from "./tour.js";
+import { mountStrip } from "./strip.js";
 import { isBeingWritten, mountTranscript } from "./transcript.js";
 import { tab } from "./storage.js";
 import { say } from "./words.js";
@@ -46,6 +47,7 @@ const scroll = mountScroll(element("transcript"), element("to-newest"));
 const frames = gather(apply, () => {
   transcript.paint();
   panel.paint();
+  strip.paint();
   status.paint();
   composer.busy = isBusy();
   stories.paint();
@@ -107,6 +109,15 @@ const settings = mountSettings({
   onChange: counter.refresh,
 });
 
+const strip = mountStrip({
+  section: element("strip"),
+  dialog: element("trace"),
+  messages: element("messages"),
+  root,
+  conversation: () => channel.conversation,
+  cache: page.cache,
+});
+
 const sidebar = mountSidebar({
   element: element("sidebar"),
   chatDialog: mountDialog(element("chat-dialog")),
@@ -156,6 +167,7 @@ function apply(event) {
   if (event.type === "error") return refused(event);
   if (event.type === "conversation") return renamed(event);
   if (event.type === "message" && isBeingWritten(event)) status.replyBegan();
+  strip.receive(event);
   transcript.receive(event);
   panel.receive(event);
   status.receive(event);

@@ -29,7 +29,7 @@ async function write(text) {
   area.value = text;
   area.className = "visually-hidden";
   area.setAttribute("aria-hidden", "true");
-  document.body.append(area);
+  (had?.closest("dialog") ?? document.body).append(area); // what is outside of an open dialog cannot be selected
   area.select();
   let ok = false;
   try { ok = document.execCommand("copy"); } catch { /* neither way */ }

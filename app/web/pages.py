@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from flask import Blueprint, current_app, render_template, url_for
+from flask import Blueprint, current_app, render_template, request, url_for
 
 from app.chat.chats import Caller
 from app.chat.races import LONGEST_ANSWER_TOKENS, MOST_POSITIONS
@@ -42,7 +42,8 @@ def race():
 @blueprint.get("/memory")
 def memory():
     """What a cache would cost, with other numbers."""
-    return _understanding_page("memory.html")
+    snapshot = current_app.extensions["glasschat"].worker.snapshot()
+    return _understanding_page("memory.html", **memory_page(snapshot, request.args, url_for("pages.memory")))
 
 
 def _understanding_page(template: str, **context):

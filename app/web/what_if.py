@@ -6,6 +6,7 @@ only, so that both give the same to the last byte. This module must never know h
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -99,7 +100,7 @@ def cost(shape: Shape, known: tuple[Preset, ...], with_weights: bool) -> dict:
     """All numbers of the page for a shape."""
     used = cache_bytes(shape)
     each = cache_bytes(replace(shape, people=1))
-    owner = next((preset for preset in known if _has_weights_of(shape, preset)), None)
+    owner = next((preset for preset in known if _has_weights_of(shape, preset) and weight_bytes(preset, 8)), None)
     weights = weight_bytes(owner, shape.bits) if owner else None
     held = weights if with_weights and weights else 0
     return {
@@ -113,10 +114,35 @@ def cost(shape: Shape, known: tuple[Preset, ...], with_weights: bool) -> dict:
         "weights_of": owner.key if owner else None,
         "weight_bytes": weights,
         "needed_bytes": used + held,
-        "machines": [{"key": key, "bytes": size, "permille": (used + held) * 1000 // size,
-                      "fits": used + held <= size, "people": max(size - held, 0) // each}
-                     for key, size in MACHINES.items()],
+        "held_bytes": held,
+        "machines": [_on_machine(key, size, used, held, each) for key, size in MACHINES.items()],
     }
+
+
+def _on_machine(key: str, size: int, used: int, held: int, each: int) -> dict:
+    people = max(size - held, 0) // each
+    room = "none" if held > size else "nobody" if people == 0 else "one" if people == 1 else "people"
+    return {"key": key, "bytes": size, "permille": (used + held) * 1000 // size, "fits": used + held <= size,
+            "people": people, "room": room}
+
+
+def sides(areas: list[int]) -> list[float]:
+    """The sides of squares with these areas, to one scale: the first is what is needed, the others are machines, the
+    largest of which has the side 10; all of them are drawn smaller where the first would be wider than 14."""
+    needed, *machines = [math.sqrt(area) * 10 / math.sqrt(max(areas[1:])) for area in areas]
+    shrunk = 14 / needed if needed > 14 else 1
+    return [side * shrunk for side in (needed, *machines)]
+
+
+def drawing(numbers: dict) -> list[dict]:
+    """The squares: what is needed, then the machines. `weights` and `cache` fill so many per cent of one from below."""
+    areas = [numbers["needed_bytes"], *(machine["bytes"] for machine in numbers["machines"])]
+    squares = []
+    for area, side in zip(areas, sides(areas), strict=True):
+        weights = min(100 * numbers["held_bytes"] / area, 100)
+        cache = max(100 * numbers["bytes"] / area, 0.8)  # never too thin to be seen
+        squares.append({"side": max(side, 0.3), "weights": weights, "cache": min(cache, 100 - weights)})
+    return squares
 
 
 def weight_bytes(preset: Preset, bits: int) -> int:

@@ -5,14 +5,14 @@ import { say } from "./words.js";
 
 const SHOWN_MS = 1600;
 
-/** Copies `text` and says on `button` whether it did. */
+/** Copies `text` and says on `button` whether it did. `data-copy` names a button's own words. */
 export async function copyFrom(button, text) {
   const ok = await write(text);
   const label = slot(button, "copy");
   setText(label, say(ok ? "copy.done" : "copy.failed"));
   button.classList.toggle("is-done", ok);
   setTimeout(() => {
-    setText(label, say("copy"));
+    setText(label, say(button.dataset.copy ?? "copy"));
     button.classList.remove("is-done");
   }, SHOWN_MS);
 }

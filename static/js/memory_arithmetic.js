@@ -38,7 +38,7 @@ export function cacheBytes({ layers, kv, head, context, people, bits }) {
 export function cost(shape, { presets, machines }, withWeights) {
   const used = cacheBytes(shape);
   const each = cacheBytes({ ...shape, people: 1 });
-  const owner = presets.find((preset) => hasWeightsOf(shape, preset)) ?? null;
+  const owner = presets.find((preset) => hasWeightsOf(shape, preset) && weightBytes(preset, 8) > 0n) ?? null;
   const weights = owner && weightBytes(owner, shape.bits);
   const held = withWeights && weights ? weights : 0n;
   const needed = used + held;
@@ -53,12 +53,15 @@ export function cost(shape, { presets, machines }, withWeights) {
     weights_of: owner?.key ?? null,
     weight_bytes: weights,
     needed_bytes: needed,
-    machines: Object.entries(machines).map(([key, bytes]) => {
-      const size = BigInt(bytes);
-      const free = size > held ? size - held : 0n;
-      return { key, bytes: size, permille: (needed * 1000n) / size, fits: needed <= size, people: free / each };
-    }),
+    held_bytes: held,
+    machines: Object.entries(machines).map(([key, bytes]) => onMachine(key, BigInt(bytes), needed, held, each)),
   };
+}
+
+function onMachine(key, size, needed, held, each) {
+  const people = (size > held ? size - held : 0n) / each;
+  const room = held > size ? "none" : people === 0n ? "nobody" : people === 1n ? "one" : "people";
+  return { key, bytes: size, permille: (needed * 1000n) / size, fits: needed <= size, people, room };
 }
 
 export function weightBytes(preset, bits) {
@@ -73,15 +76,22 @@ const hasWeightsOf = (shape, { shape: own }) => (
   shape.layers === own.layers && shape.heads === own.heads && shape.head === own.head
 );
 
-// --- the drawing: squares whose areas are to one scale
+/** The sides of squares with these areas, to one scale: the first is what is needed, the others are machines, the
+ *  largest of which has the side 10; all of them are drawn smaller where the first would be wider than 14. */
+export function sides(areas) {
+  const unit = 10 / Math.sqrt(Math.max(...areas.slice(1)));
+  const all = areas.map((area) => Math.sqrt(area) * unit);
+  const shrunk = all[0] > 14 ? 14 / all[0] : 1;
+  return all.map((side) => side * shrunk);
+}
 
-const LARGEST_SIDE = 10; // of the largest machine, in units of the drawing
-const WIDEST = 14;       // and of what is needed, before everything is drawn smaller
-
-/** The sides of squares with these areas (bytes), the first of which is what is needed. */
-export function sides(neededBytes, machineBytes) {
-  const unit = LARGEST_SIDE / Math.sqrt(Math.max(...machineBytes));
-  const wanted = Math.sqrt(neededBytes) * unit;
-  const shrunk = wanted > WIDEST ? WIDEST / wanted : 1;
-  return [wanted, ...machineBytes.map((bytes) => Math.sqrt(bytes) * unit)].map((side) => side * shrunk);
+/** The squares: what is needed, then the machines. `weights` and `cache` fill so many per cent of one from below. */
+export function drawing(numbers) {
+  const areas = [numbers.needed_bytes, ...numbers.machines.map((machine) => machine.bytes)].map(Number);
+  const wide = sides(areas);
+  return areas.map((area, index) => {
+    const weights = Math.min((100 * Number(numbers.held_bytes)) / area, 100);
+    const cache = Math.max((100 * Number(numbers.bytes)) / area, 0.8); // never too thin to be seen
+    return { side: Math.max(wide[index], 0.3), weights, cache: Math.min(cache, 100 - weights) };
+  });
 }

@@ -78,14 +78,17 @@ def served_here(settings: Settings):
 
 @contextmanager
 def serving(settings: Settings, port: int, data: str):
+    """A server in a process of its own, which is yielded."""
     options = [f"--model={settings.model}", f"--device={settings.device}", f"--dtype={settings.dtype}"]
     options += [f"--threads={settings.threads}"] if settings.threads else []
+    options += [f"--context={settings.context}"] if settings.asked_context else []
+    options += [f"--rows={settings.rows}"]
     server = subprocess.Popen([sys.executable, "-m", "app", "serve", f"--port={port}", f"--data={data}", *options],
                               cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         if not server.stdout.readline():
             sys.exit("the server did not start")
-        yield
+        yield server
     finally:
         server.terminate()
         server.wait()

@@ -1,0 +1,84 @@
+"""What each finished answer of a soak was made of, read from the database at the moment it was told to be done."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from app.engine import Engine
+
+ENDS = ("stop", "length", "cancelled", "context_full")
+
+
+class Record(NamedTuple):
+    """An answer: the ids of the messages before it, those of answers marked as such, and its own ids."""
+    before: tuple[tuple[bool, tuple[int, ...]], ...]
+    ids: tuple[int, ...]
+    prompt_tokens: int | None  # how many the server says it was made from; None of one that went on
+
+    def prompt(self, foreign_ends: set[int]) -> list[int]:
+        """An end token that is not the end mark stands at the end of a conversation only."""
+        prompt = []
+        for is_answer, ids in self.before:
+            prompt += ids[:-1] if is_answer and ids and ids[-1] in foreign_ends else ids
+        return prompt
+
+
+class Records:
+    """`made` are the different answers, with how often each was met."""
+
+    def __init__(self, database: Path):
+        self.made: Counter[Record] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self._database, self._lock = database, threading.Lock()
+
+    def note(self, conversation: str, done: dict, faults: list[str]) -> None:
+        """`done` is the event. What is wrong goes to `faults`."""
+        with closing(open_to_read(self._database)) as database:
+            messages = database.execute("""SELECT id, role, place, ids, choice, answer, left_out, reason FROM messages
+                                           WHERE conversation = ? ORDER BY place, answer""", (conversation,)).fetchall()
+        reply = next((message for message in messages if message["id"] == done["message"]), None)
+        if reply is None:  # deleted since
+            return
+        if reply["reason"] != done["reason"]:
+            faults.append(f"an answer was told to end with {done['reason']}, and is stored with {reply['reason']}")
+        if done["reason"] not in ENDS:
+            faults.append(f"an answer ended with {done['reason']}: {done.get('text')}")
+        before = tuple((message["role"] == "assistant", tuple(json.loads(message["ids"]))) for message in messages
+                       if message["place"] < reply["place"] and not is_beside(message) and not message["left_out"])
+        ids, stats = tuple(json.loads(reply["ids"])), done["stats"]
+        is_whole = stats["generated_tokens"] + stats["forced_tokens"] == len(ids)
+        with self._lock:
+            self.made[Record(before, ids, stats["prompt_tokens"] if is_whole else None)] += 1
+            self.reasons[done["reason"]] += 1
+
+    def compare(self, model, tokenizer, at_most: int | None = None, tell=lambda number, of: None) -> list[str]:
+        """Make each answer anew, alone -> what differs. An answer that was stopped is the beginning of the new one."""
+        engine, faults, made = Engine(model, tokenizer), [], list(self.made)[:at_most]
+        foreign_ends = set(tokenizer.end_token_ids) - {tokenizer.encode_special("<|assistant_end|>")}
+        for number, record in enumerate(made, start=1):
+            tell(number, len(made))
+            prompt, ids = record.prompt(foreign_ends), record.ids
+            if record.prompt_tokens not in (None, len(prompt)):
+                faults.append(f"an answer was made from {record.prompt_tokens} tokens, and {len(prompt)} are stored")
+            fresh = [column[0] for column, _ in engine.generate(prompt, max_tokens=len(ids), temperature=0.0)] if ids else []
+            if tuple(fresh) != ids:
+                same = next((at for at, (a, b) in enumerate(zip(fresh, ids)) if a != b), min(len(fresh), len(ids)))
+                faults.append(f"an answer of {len(ids)} tokens to {len(prompt)} differs from a fresh run from token {same} on")
+        return faults
+
+
+def is_beside(message) -> bool:
+    """Whether the conversation goes on with another answer to the same question."""
+    return message["choice"] == "folded" or (message["choice"] == "open" and message["answer"] > 0)
+
+
+def open_to_read(path: Path) -> sqlite3.Connection:
+    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)
+    database.row_factory = sqlite3.Row
+    return database

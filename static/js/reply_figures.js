@@ -1,8 +1,20 @@
-// The figures of a finished reply as sentences take them: from the reply's `stats`, nothing estimated.
+// The figures of a finished reply as sentences take them, nothing estimated.
 
 import { count } from "./format.js";
 
-/** `tokens`: how many are remembered now. */
+/** Waits for what is remembered after a reply: the server tells it behind the reply's end. `ended(stats, figures)`. */
+export function awaitFigures(ended) {
+  let stats = null;
+  return (event) => {
+    if (event.type === "done") stats = event.stats ?? null;
+    if (event.type !== "cache" || !stats) return;
+    const told = stats;
+    stats = null;
+    ended(told, figuresOf(told, event.cache.conversation?.tokens));
+  };
+}
+
+/** `stats` of the reply; `tokens`: how many are remembered after it. */
 export function figuresOf(stats, tokens) {
   const made = (stats.generated_tokens ?? 0) + (stats.forced_tokens ?? 0);
   const whole = stats.use_cache === false ? stats.prompt_tokens ?? 0 : stats.read_tokens ?? 0;

@@ -14,6 +14,7 @@ export function mountScroll(scroller, button) {
 
   function follow() {
     following = true;
+    if (scroller.querySelector(".welcome")) return; // the empty page has no newest line
     scroller.scrollTop = scroller.scrollHeight;
     lastTop = scroller.scrollTop;
     show();

@@ -55,10 +55,15 @@ export function holdBack(pass, changed, writing = []) {
     /** Lets the next step go -> its event, or null where nothing is held. */
     next() {
       if (!held.length) return null;
-      const step = held.shift();
-      pass(step);
-      const cache = step.type === "token" ? numbersAfter(step, held) : null;
-      while (held.length && !isStep(held[0])) pass(held.shift());
+      const step = held[0];
+      let untold = null; // what no numbers have come for
+      do {
+        const event = held.shift();
+        pass(event);
+        if (event.type === "reading" || (event.type === "token" && event.tokens.length)) untold = event;
+        if (event.type === "cache") untold = null;
+      } while (held.length && !isStep(held[0]));
+      const cache = untold && numbersAfter(untold, held);
       if (cache) pass({ type: "cache", cache });
       changed();
       return step;
@@ -108,13 +113,13 @@ function textOfEach(text, tokenTexts) {
   return pieces;
 }
 
-/** The `cache` object as it stood after `step`: told by the next one that is held, less the tokens between. The
-    contract's own sums: a token stands at the position that counts those before it. null where none is needed. */
-export function numbersAfter(step, held) {
+/** The `cache` object as it stood after a `reading` or one `token`: the next one that is held, less the tokens between.
+    The contract's own sums: a token stands at the position that counts those before it. null where it cannot be told. */
+export function numbersAfter(last, held) {
   const between = [];
   let after = null;
   for (const event of held) {
-    if (event.type === "token" && event.message !== step.message) return null; // answers side by side share the numbers
+    if (event.message && event.message !== last.message) return null; // answers side by side share the numbers
     if (event.type === "token") between.push(...event.tokens);
     if (event.type === "cache") {
       after = event.cache;
@@ -122,9 +127,9 @@ export function numbersAfter(step, held) {
     }
   }
   if (!after?.conversation || !between.length) return null;
-  const position = step.tokens[0].position;
   const usesCache = after.conversation.tokens >= between.at(-1).position;
-  const tokens = usesCache ? position : after.conversation.tokens;
+  const inCache = last.type === "reading" ? last.done : last.tokens[0].position; // the last one made is not in it yet
+  const tokens = usesCache ? inCache : after.conversation.tokens;
   const forced = between.filter((token) => token.origin === "forced").length;
   const skipped = between.reduce((sum, token) => sum + token.position, 0);
   const { last_reply: reply, conversation: here, model } = after;

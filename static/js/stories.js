@@ -1,14 +1,14 @@
 // The ready stories: begun with a click on the empty page, gone on with by the button over the text box.
 
 import { setText, slot } from "./dom.js";
-import { figuresOf } from "./reply_figures.js";
+import { awaitFigures } from "./reply_figures.js";
 import { makeStory } from "./story_steps.js";
 import { tab } from "./storage.js";
 import { say } from "./words.js";
 
-/** `send(text, {isEdit, settings}, settled)` asks a question; `isBusy()`: none can be asked now; `tokens()`: how many are
-    remembered; `conversation()`: the chat of this page, or null. */
-export function mountStories({ welcome, bar, send, isBusy, tokens, conversation }) {
+/** `send(text, {isEdit, settings}, settled)` asks a question; `isBusy()`: none can be asked now; `conversation()`: the chat
+    of this page, or null. */
+export function mountStories({ welcome, bar, send, isBusy, conversation }) {
   const story = makeStory(tab.get("story"));
   const next = bar.querySelector("[data-action=next]");
   if (story.now && story.now.conversation !== conversation()) story.end();
@@ -60,15 +60,17 @@ export function mountStories({ welcome, bar, send, isBusy, tokens, conversation 
     changed();
   });
   paint();
+  const hear = awaitFigures((_, figures) => {
+    story.belongsTo(conversation());
+    story.answered(figures);
+    changed();
+  });
 
   return {
     receive(event) {
       if (!story.now) return;
       if (event.type === "tool_call" && event.state === "done") story.called();
-      if (event.type !== "done" || event.foreign) return;
-      story.belongsTo(conversation());
-      if (event.stats) story.answered(figuresOf(event.stats, tokens()));
-      changed();
+      hear(event);
     },
     paint,
   };

@@ -2,7 +2,7 @@
 // outlines where, and sees by itself when it was done. Left at any time, it is taken up where it was left.
 
 import { setText, slot } from "./dom.js";
-import { figuresOf } from "./reply_figures.js";
+import { awaitFigures } from "./reply_figures.js";
 import { kept, tab } from "./storage.js";
 import { makeTour, STEPS } from "./tour_steps.js";
 import { knows, say } from "./words.js";
@@ -20,7 +20,7 @@ const PLACES = {
 };
 
 /** `page`: what the page can do and knows. `name`; and of the chat alone: `ask(text)`, `isBusy()`, `usesCache()`,
-    `forget()`, `tokens()`, `focus()`, `hasCalculator`, `last` (id of the last message, or null).
+    `forget()`, `focus()`, `hasCalculator`, `last` (id of the last message, or null).
     `openers`: buttons that start the tour or take it up. */
 export function mountTour({ card, openers, page }) {
   const tour = makeTour(kept.get("tour"), page.last ?? null);
@@ -110,12 +110,17 @@ export function mountTour({ card, openers, page }) {
   }
   card.querySelector("[data-go=chat]").href = tab.get("chat_path") ?? card.querySelector("[data-go=chat]").href;
   paint();
+  const hear = awaitFigures((stats, figures) => {
+    tour.ended(stats, figures);
+    changed();
+  });
 
   return {
     receive(event) {
       if (!tour.isOpen) return;
-      tour.receive(event, () => figuresOf(event.stats, page.tokens()));
-      if (["message", "done", "tool_call"].includes(event.type)) changed();
+      tour.receive(event);
+      hear(event);
+      if (event.type === "message") changed();
     },
     /** A step was done elsewhere than in the events of a chat. */
     did(name, figures) {

@@ -24,12 +24,11 @@ export function makeTour(saved, last) {
     did("ask");
   }
 
-  /** `figures` as sentences take them. */
-  function ended(event, figures) {
-    const { stats } = event;
+  /** A reply has ended; `figures` as sentences take them. */
+  function ended(stats, figures) {
     const made = reply;
     reply = null;
-    if (!stats?.generated_tokens) return;
+    if (!stats.generated_tokens) return;
     if (made?.isRead) did("see", figures);
     if (made?.hasCalled) did("calculator", figures);
     missed = STEPS[at] === "calculator" && !made?.hasCalled;
@@ -48,8 +47,8 @@ export function makeTour(saved, last) {
     get figures() { return done[STEPS[at]] ?? null; },
     get hasMissedCalculator() { return missed; },
 
-    /** An event of the chat; `figures()` of a reply that has ended. */
-    receive(event, figures) {
+    /** An event of the chat. */
+    receive(event) {
       if (event.foreign) return;
       if (event.type === "message" && !event.repeat) {
         if (event.role === "user") question(event);
@@ -59,8 +58,8 @@ export function makeTour(saved, last) {
       if (event.type === "snapshot") last = event.messages?.at(-1)?.id ?? null;
       if (event.type === "reading" && reply) reply.isRead = true;
       if (event.type === "tool_call" && event.state === "done" && reply) reply.hasCalled = true;
-      if (event.type === "done") ended(event, figures());
     },
+    ended,
     did,
 
     start() {

@@ -25,6 +25,7 @@ from app.chat.store import Store
 from app.chat.texts import check_text, clean, title_of
 from app.chat.turns import Turn, TurnMaker
 from app.chat.views import message_event
+from app.engine.tool_calls import ToolMarks
 
 READY_TIMEOUT_S = 120
 GOES_ON_AFTER = ("length", "cancelled", "interrupted", "error", "context_full")
@@ -55,6 +56,11 @@ class Replies:
     @property
     def defaults(self) -> ReplySettings:
         return ReplySettings.defaults(self.settings, self.worker.model)
+
+    @property
+    def has_calculator(self) -> bool:
+        """Whether the model's family has marks for the tool; true until the model is loaded."""
+        return self.worker.tokenizer is None or ToolMarks.of(self.worker.tokenizer) is not None
 
     # --- a question
 

@@ -72,5 +72,6 @@ def _chat_page(cid: str | None):
         limits={"text_bytes": MAX_TEXT_BYTES, "max_tokens": MAX_TOKENS, "context": snapshot.context,
                 "answers": min(MAX_ANSWERS, parts.settings.rows)},
         model_name=snapshot.model.name,
+        calculator=replies.has_calculator,
         ready=snapshot.state == "ready",
         state=chat["state"] if chat and snapshot.state == "ready" else "idle" if snapshot.state == "ready" else state)

@@ -136,7 +136,6 @@ const stories = mountStories({
   welcome: element("welcome"),
   bar: element("story"),
   isBusy,
-  tokens: () => panel.tokens,
   conversation: () => channel.conversation,
   send(text, { isEdit, settings: wanted }, settled) {
     const { n, ...own } = settings.current; // one answer, whatever was asked for
@@ -155,7 +154,6 @@ const tour = mountTour({
     ask: (text) => send(text, { type: "send" }),
     usesCache: () => settings.current.use_cache,
     forget,
-    tokens: () => panel.tokens,
     focus: () => composer.focus(),
   },
 });
@@ -167,9 +165,9 @@ function apply(event) {
   if (event.type === "error") return refused(event);
   if (event.type === "conversation") return renamed(event);
   if (event.type === "message" && isBeingWritten(event)) status.replyBegan();
-  strip.receive(event);
   transcript.receive(event);
   panel.receive(event);
+  strip.receive(event);
   status.receive(event);
   stories.receive(event);
   tour.receive(event);
@@ -314,6 +312,7 @@ function pick(message) {
 
 async function forget() {
   if (!await ask(element("forget-dialog"))) return;
+  deleting = channel.conversation; // what is told of its end is no news
   try {
     const answer = await fetch(`${root}api/forget`, { method: "POST", credentials: "same-origin" });
     if (!answer.ok) throw new Error(`forget: ${answer.status}`);
@@ -321,6 +320,7 @@ async function forget() {
     tour.did("forget");
     location.assign(root);
   } catch {
+    deleting = null;
     notice.show(say("notice.forget_failed"));
   }
 }

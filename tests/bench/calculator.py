@@ -23,7 +23,6 @@ given (then with top-k 50). What the figures mean:
 from __future__ import annotations
 
 import argparse
-import inspect
 import json
 import re
 import sys
@@ -146,22 +145,22 @@ def progress(name: str) -> Callable[[int], None]:
 
 
 def load(adapter: str | None):
+    from app.models.errors import ModelError
     from app.models.registry import load_model
 
-    takes_adapter = "adapter" in inspect.signature(load_model).parameters
-    if adapter is not None and not takes_adapter:
-        sys.exit("models are loaded without an adapter only: give --adapter none")
-    options = {"adapter": adapter} if takes_adapter else {}
-    return load_model("default", device="auto", dtype="auto", context=CONTEXT_TOKENS, **options)
+    try:
+        return load_model("default", device="auto", dtype="auto", context=CONTEXT_TOKENS, adapter=adapter)
+    except ModelError as error:
+        sys.exit(str(error))
 
 
 def main() -> int:
     args = arguments()
     published_model, tokenizer = load(None)
+    model = None if args.adapter is None else load(args.adapter)[0]  # before all else: it may not be there
     published = measure(published_model, tokenizer, args, "as published")
     columns = {"as published": published.figures}
-    if args.adapter is not None:
-        model, tokenizer = load(args.adapter)
+    if model is not None:
         own = measure(model, tokenizer, args, "with the adapter")
         if args.temperature == 0:
             own.figures.compare(own.ordinary, published.ordinary, published_model)

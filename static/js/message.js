@@ -6,7 +6,7 @@ import { clone, fill, setText, slot } from "./dom.js";
 import { count, rate } from "./format.js";
 import { mountTail } from "./tail.js";
 import { fillToolCall, newToolCall } from "./tool_call.js";
-import { say } from "./words.js";
+import { knows, say } from "./words.js";
 
 const LONG_LINES = 20; // a question longer than this, or as long in one line, is folded
 const LONG_CHARACTERS = 2000;
@@ -15,10 +15,10 @@ const LONG_CHARACTERS = 2000;
 export function newMessage(view) {
   const element = clone(view.role === "user" ? "user" : "assistant");
   element.dataset.id = view.id;
-  element.dataset.edge = view.edge ?? "";
   element.classList.toggle("is-left-out", Boolean(view.left_out));
   markAnswer(element, view);
   const message = mountMessage(element);
+  message.setEdge(view.edge ?? "");
   if (view.role === "user") {
     const text = view.text ?? "";
     fill(element, "text", text);
@@ -63,6 +63,12 @@ export function mountMessage(element) {
     get id() { return element.dataset.id; },
     get role() { return element.dataset.role; },
     get state() { return element.dataset.state; },
+
+    /** How the memory has it: see the legend in the panel. */
+    setEdge(edge) {
+      element.dataset.edge = edge;
+      setText(slot(element, "edge"), knows(`edge.${edge}`) ? `(${say(`edge.${edge}`)})` : "");
+    },
 
     append(text) {
       if (text) shown();

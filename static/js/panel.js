@@ -2,11 +2,13 @@
 // a frame. Computes only what the contract defines from them.
 
 import { mountCopies } from "./copies.js";
+import { bytesRead, mountCost, windowsOf } from "./cost.js";
 import { fill, setText, slot } from "./dom.js";
 import { bytes, count, rate, seconds } from "./format.js";
+import { mountHappened } from "./happened.js";
+import { mountMachine } from "./machine.js";
 import { say } from "./words.js";
 
-const EVENTS_SHOWN = 4;
 const SPEED_EVERY_MS = 250; // a number that changes faster than this cannot be read
 const SPEED_AFTER_MS = 400;
 
@@ -19,6 +21,9 @@ export function mountPanel(element, line, usesCache, besideNow) {
   let isReference = element.hasAttribute("data-reference"); // the last reply was made without the cache
   let speed = null; // while writing: {from, to, tokens, shown}
   const copies = mountCopies(element.querySelector("#copies"));
+  const cost = mountCost(element.querySelector("#cost"));
+  const happened = mountHappened(element.querySelector("#happened"));
+  const machine = mountMachine(element.querySelector("#machine"));
 
   const number = (name, value, text) => {
     const place = slot(element, name);
@@ -43,17 +48,30 @@ export function mountPanel(element, line, usesCache, besideNow) {
     }
     const made = (reply.written ?? 0) + (reply.forced ?? 0);
     // the last token made is in no cache yet: it has not been computed with
-    fill(element, "computed", count(Math.max(0, (reply.read ?? 0) + made - (made ? 1 : 0))));
-    fill(element, "without_cache", count(reply.without_cache));
+    const computed = Math.max(0, (reply.read ?? 0) + made - (made ? 1 : 0));
+    const without = reply.without_cache ?? 0;
+    fill(element, "computed", count(computed));
+    fill(element, "without_cache", count(without));
+    fill(element, "times", computed && without > computed ? say("panel.times", { times: rate(without / computed) }) : "");
+    fill(element, "windows", windowsOf(model));
+    fill(element, "bytes_read", bytes(bytesRead(model, tokens, here.bytes_used ?? 0)));
+    fill(element, "weights", bytes(model.weight_bytes));
+    fill(element, "resident", bytes(process.resident_bytes));
+    paintRoom(cache.room);
     paintBar(tokens, limit, reply, made);
-    paintMachine(pool, model, process);
+    machine.show(pool, model, process);
     copies.show(cache.copies, model.bytes_per_token);
-    fill(element, "formula", !model.n_layer ? "" : say("panel.formula", {
-      layers: model.n_layer, heads: model.n_kv_head, dim: model.head_dim, tokens: count(tokens),
-      element: model.bytes_per_element, bytes: count(here.bytes_used),
-    }));
+    cost.show(model, tokens, here.bytes_used ?? 0);
     fill(line, "line", say("panel.line", { tokens: count(tokens), bytes: bytes(here.bytes_used) }));
     line.querySelector(".panel-line__dot").classList.toggle("is-warm", tokens > 0);
+  }
+
+  /** What will happen when the context is full, and how soon. */
+  function paintRoom(room) {
+    const place = slot(element, "room");
+    const key = !room ? "much" : room.questions > 1 ? "some" : room.questions === 1 ? "one" : "none";
+    setText(place, say(`room.${key}`, { questions: count(room?.questions) }));
+    place.toggleAttribute("data-little", Boolean(room));
   }
 
   function paintBar(tokens, limit, reply, made) {
@@ -72,16 +90,6 @@ export function mountPanel(element, line, usesCache, besideNow) {
     bar.dataset.value = tokens;
     bar.dataset.max = limit;
     bar.setAttribute("aria-label", say("panel.bar", { tokens: count(tokens), limit: count(limit), ...shown }));
-  }
-
-  function paintMachine(pool, model, process) {
-    fill(element, "rows", say("panel.rows", { used: count(pool.rows_used), rows: count(pool.rows) }));
-    fill(element, "pool_tokens", count(pool.tokens));
-    fill(element, "pool_used", bytes(pool.bytes_used));
-    fill(element, "pool_reserved", bytes(pool.bytes_reserved));
-    fill(element, "evictions", count(pool.evictions));
-    fill(element, "weights", bytes(model.weight_bytes));
-    fill(element, "resident", bytes(process.resident_bytes));
   }
 
   function showStats(stats) {
@@ -110,17 +118,6 @@ export function mountPanel(element, line, usesCache, besideNow) {
     fill(element, "writes", rate((1000 * speed.tokens) / (now - speed.from)));
   }
 
-  function addEvent(event) {
-    const list = slot(element, "events");
-    const item = document.createElement("li");
-    item.className = "happened__item";
-    item.dataset.code = event.code ?? "";
-    item.textContent = event.text ?? "";
-    list.append(item);
-    while (list.children.length > EVENTS_SHOWN) list.firstElementChild.remove();
-    list.closest("section").hidden = false;
-  }
-
   const handlers = {
     cache(event) {
       cache = event.cache;
@@ -138,7 +135,7 @@ export function mountPanel(element, line, usesCache, besideNow) {
     },
     // one that is let go slowly says nothing of speed
     token(event) { if (!beside.has(event.message) && !event.isStep) countSpeed(event); },
-    event: addEvent,
+    event: happened.add,
     picked(event) {
       beside = new Set(event.others);
       showStats(event.stats);
@@ -152,8 +149,7 @@ export function mountPanel(element, line, usesCache, besideNow) {
     },
     snapshot(event) {
       if (event.cache) handlers.cache({ cache: event.cache });
-      slot(element, "events").replaceChildren();
-      for (const past of event.events ?? []) addEvent(past);
+      happened.show(event.events ?? []);
       beside = new Set((event.messages ?? []).flatMap((message) => message.others ?? []).map(({ id }) => id));
       const last = event.messages?.findLast((message) => message.stats);
       setReference(last?.stats.use_cache === false);

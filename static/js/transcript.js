@@ -76,13 +76,6 @@ export function mountTranscript(list, welcome, scroll, acts) {
     if (message.role === "user") scroll.follow();
   }
 
-  /** What stood before this reply was remembered, or has been read again. */
-  function markEdges(reused) {
-    for (const { dataset } of [...list.children].map(mainOf)) {
-      if (dataset.role === "assistant" && dataset.state !== "writing") dataset.edge = reused ? "reused" : "read";
-    }
-  }
-
   /** The oldest messages, so many more of them, are no longer part of what the model is given. */
   function leaveOut(count) {
     const kept = [...list.children].filter((element) => !element.classList.contains("is-left-out"));
@@ -120,9 +113,8 @@ export function mountTranscript(list, welcome, scroll, acts) {
       message?.paint();
       message?.toolCall(event);
     },
-    reading(event) {
-      if (ofEvent(event)?.element.dataset.answer > 0) return; // a copy: it says nothing of what was remembered before
-      if (event.done === event.reused || event.done === event.total) markEdges(event.reused > 0);
+    edges(event) {
+      for (const [id, edge] of Object.entries(event.edges ?? {})) messages.get(id)?.setEdge(edge);
     },
     picked(event) {
       const message = ofEvent(event);
@@ -133,7 +125,6 @@ export function mountTranscript(list, welcome, scroll, acts) {
     },
     event(event) {
       if (event.code === "left_out") leaveOut(event.figures?.messages ?? 0);
-      if (event.code === "evicted") for (const { dataset } of [...list.children].map(mainOf)) dataset.edge = "none";
     },
     snapshot(event) {
       removeAfter(null);

@@ -1,0 +1,43 @@
+// What happened to the memory, in the server's sentences: the newest first, older ones folded.
+
+import { setText, slot } from "./dom.js";
+import { count } from "./format.js";
+import { say } from "./words.js";
+
+const NEWEST = 3;
+const KEPT = 100;
+
+export function mountHappened(element) {
+  const newest = slot(element, "events");
+  const older = slot(element, "older");
+
+  function arrange() {
+    while (newest.children.length > NEWEST) older.prepend(newest.lastElementChild);
+    while (older.children.length > KEPT) older.lastElementChild.remove();
+    older.closest("details").hidden = older.children.length === 0;
+    setText(slot(element, "earlier"), say("happened.earlier", { count: count(older.children.length) }));
+    element.hidden = newest.children.length === 0;
+  }
+
+  function add(event) {
+    const item = document.createElement("li");
+    item.className = "happened__item";
+    item.dataset.code = event.code ?? "";
+    item.textContent = event.text ?? "";
+    newest.prepend(item);
+  }
+
+  return {
+    add(event) {
+      add(event);
+      arrange();
+    },
+    /** Shows these alone, the oldest first. */
+    show(events) {
+      newest.replaceChildren();
+      older.replaceChildren();
+      for (const event of events) add(event);
+      arrange();
+    },
+  };
+}

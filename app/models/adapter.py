@@ -77,7 +77,8 @@ def load_adapter(name: str | Path) -> Adapter:
     """The adapter of that name in the repository, such as "calculator", or the one in a safetensors file."""
     file = ADAPTERS / f"{name}.safetensors" if str(name) in shipped() else Path(name).expanduser()
     if not file.is_file():
-        raise AdapterError(f"There is no adapter {name}: choose none, {', '.join(shipped())}, or the path of a file.")
+        names = ", ".join(["none", *shipped()])
+        raise AdapterError(f"There is no adapter {name}: choose {names}, or the path of a file.")
     try:
         with safe_open(file, "pt") as opened:
             facts = json.loads(opened.metadata()["adapter"])

@@ -62,7 +62,7 @@ class Batches:
     def _own_answer(self, rng: random.Random) -> tuple[list[int], list[int]]:
         own = rng.choice(self._own)
         earlier = []
-        if rng.random() < 0.2 and own["messages"][0]["role"] == "user":  # as the second turn of a chat
+        if rng.random() < 0.35 and own["messages"][0]["role"] == "user":  # as the second turn of a chat
             first = self._conversations.own_answer(rng)
             earlier = [*first["messages"], {"role": "assistant", "content": first["text"]}]
         waiting = {"messages": [*earlier, *own["messages"], {"role": "assistant", "content": ""}]}

@@ -48,10 +48,10 @@ class Conversations:
 
     def any(self, rng: random.Random) -> dict:
         kind = rng.random()
-        if kind < 0.53:
-            messages = self.sum(rng)
-        elif kind < 0.78:
-            messages = self.count(rng)
+        if kind < 0.78:
+            messages = self._question(rng)
+            while rng.random() < 0.4 and len(messages) < 6:  # one question after the other
+                messages += self._question(rng)
         elif kind < 0.84:
             messages = self.follow_up(rng)
         elif kind < 0.86:
@@ -59,11 +59,14 @@ class Conversations:
         elif kind < 0.89:
             messages = self.refusal(rng)
         else:
-            messages = (self.sum if rng.random() < 0.7 else self.count)(rng)
+            messages = self._question(rng)
             return self.after_ordinary(rng, messages) if kind < 0.95 else self.then_ordinary(rng, messages)
         if rng.random() < 0.12:
             messages = [{"role": "system", "content": rng.choice(SYSTEMS)}, *messages]
         return {"messages": messages}
+
+    def _question(self, rng: random.Random) -> list[dict]:
+        return self.sum(rng) if rng.random() < 0.67 else self.count(rng)
 
     def sum(self, rng: random.Random) -> list[dict]:
         question, expression, unit = self._solvable(rng)

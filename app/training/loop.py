@@ -20,16 +20,14 @@ from tqdm import tqdm
 from app.training.batches import STEPS_IN_GROUP, Batch, Batches
 from app.training.trainable import TrainableLlama
 
-SAVE_EVERY_STEPS = 40
-
 
 @dataclass(frozen=True)
 class Recipe:
     """All that decides what comes out, beside the code and the published model."""
 
     seed: int = 1
-    steps: int = 1200
-    sums_a_step: int = 10
+    steps: int = 450
+    sums_a_step: int = 8
     ordinary_a_step: int = 6
     own_answers: int = 1000
     rank: int = 8
@@ -40,16 +38,17 @@ class Recipe:
     processes: int = 2
 
 
-def train(recipe: Recipe, folder: Path, make_model, make_batches) -> dict[str, torch.Tensor]:
+def train(recipe: Recipe, folder: Path, make_model, make_batches, save_every_steps: int = 40) -> dict[str, torch.Tensor]:
     """-> what was learned, as `TrainableLlama.tensors` names it. `make_model(recipe)` and `make_batches(recipe)` are
     called in each process. `folder` holds the state of a training that was stopped."""
     with tempfile.TemporaryDirectory(dir=folder) as meeting:
-        torch.multiprocessing.spawn(_process, (recipe, folder, f"file://{meeting}/store", make_model, make_batches),
-                                    nprocs=recipe.processes)
+        arguments = (recipe, folder, f"file://{meeting}/store", make_model, make_batches, save_every_steps)
+        torch.multiprocessing.spawn(_process, arguments, nprocs=recipe.processes)
     return torch.load(folder / "state.pt", weights_only=True)["learned"]
 
 
-def _process(part: int, recipe: Recipe, folder: Path, meeting: str, make_model, make_batches) -> None:
+def _process(part: int, recipe: Recipe, folder: Path, meeting: str, make_model, make_batches,
+             save_every_steps: int) -> None:
     parent = os.getppid()
     torch.set_num_threads(1)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
@@ -70,7 +69,7 @@ def _process(part: int, recipe: Recipe, folder: Path, meeting: str, make_model, 
         sums, held = _step(model, optimizer, *group[step % STEPS_IN_GROUP], recipe)
         bar.set_postfix(calculator=f"{sums:.3f}", divergence=f"{held:.4f}", refresh=False)
         bar.update()
-        if part == 0 and ((step + 1) % SAVE_EVERY_STEPS == 0 or step + 1 == recipe.steps):
+        if part == 0 and ((step + 1) % save_every_steps == 0 or step + 1 == recipe.steps):
             _write_down(file, recipe, step + 1, model, optimizer)
     dist.barrier()
     dist.destroy_process_group()

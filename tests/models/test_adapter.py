@@ -112,7 +112,7 @@ def test_numbers_that_are_not_finite_are_refused(tmp_path):
 
 
 def test_a_name_that_there_is_not_is_told_with_what_there_is():
-    with pytest.raises(AdapterError, match="There is no adapter nothing: choose none, "):
+    with pytest.raises(AdapterError, match="There is no adapter nothing: choose none,"):
         load_adapter("nothing")
 
 

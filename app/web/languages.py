@@ -120,7 +120,10 @@ def choose():
 
 def _page_before() -> str:
     """The page of this server that the request came from: its path alone, so that it can lead nowhere else."""
-    before = urlsplit(request.referrer or "")
+    try:
+        before = urlsplit(request.referrer or "")
+    except ValueError:
+        return url_for("pages.index")
     if before.netloc != request.host:
         return url_for("pages.index")
     query = urlencode([(name, value) for name, value in parse_qsl(before.query) if name != "language"])

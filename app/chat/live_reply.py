@@ -7,12 +7,14 @@ channel. It must never write to the database or to a socket.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from app.chat.conversation import Message
 from app.chat.chance_records import fit, pack
 from app.chat.hub import Channel
 from app.chat.numbers import last_reply_numbers, reply_stats
 from app.chat.parts import Parts
+from app.chat.timeline import Recorder
 from app.chat.token_names import TokenNames
 from app.chat.transcript import TextSegment, Transcript, special_id
 from app.chat.turn_story import Story
@@ -40,6 +42,7 @@ class LiveReply:
         self._names = TokenNames(tokenizer)
         self._ids, self._masks = list(message.ids or []), list(message.masks or [])
         self._before = len(self._ids)          # tokens of a reply that goes on, which it had already
+        self.recorder = Recorder(self._before, len(request.prompt_ids), request.use_cache, self.began_s)
         self._call: int | None = None          # the tool call that is open
         self.chances = bytearray(fit(b"", self._before))  # see chance_records
         self.prompt_cells: list[dict] | None = None  # what is read for it, token by token, while it is read
@@ -100,6 +103,7 @@ class LiveReply:
     # --- events, one by one
 
     def _take_reading(self, event: Reading) -> list[dict]:
+        self.recorder.take_reading(event)
         self.counts = Counts(reused=event.reused, read=event.done - event.reused)
         self.cached_tokens = event.done if self.request.use_cache else None
         told = self._set_state("reading")
@@ -113,10 +117,15 @@ class LiveReply:
         for token in event.tokens:
             self.chances += pack(token.chance, token.runners_up)
         told = self._set_state("writing") if self._opened_at is None else []
-        prose = self.transcript.take(event)
+        prose = "".join(self._prose_of(token, event) for token in event.tokens)
         told.append({"type": "token", "message": self.message.id, "text": prose,
                      "tokens": [self._cell(token) for token in event.tokens]})
         return told + self._blocks(self.parts.add_text(prose) if prose else [])
+
+    def _prose_of(self, token: Token, event: Tokens) -> str:
+        prose = self.transcript.take(replace(event, tokens=(token,)))
+        self.recorder.take_token(token, prose)
+        return prose
 
     def _cell(self, token: Token) -> dict:
         cell = {"id": token.id, **self._names.of(token.id), "origin": "forced" if token.forced else "written",
@@ -135,6 +144,7 @@ class LiveReply:
             self._opened_at = None
         segment = self.transcript.call(event)
         self._call = None if self._opened_at is None else segment.number
+        self.recorder.take_call(event, segment.number)
         part = self.parts.set_call(segment)
         told.append({**part, "type": "tool_call", "message": self.message.id})
         return told + self._set_state("writing" if self._opened_at is None else "calculating")

@@ -182,6 +182,7 @@ class Publisher:
         with self._store.transaction():
             self._store.update_message(reply.message.id, fingerprint=reply.message.fingerprint, **final)
             self._store.keep_chances(reply.message.id, fit(reply.chances, len(final["ids"])))
+            self._keep_timeline(reply, len(final["ids"]))
         channel = reply.channel
         self.remove(reply)
         channel.publish(reply.done_event(final))
@@ -201,6 +202,11 @@ class Publisher:
         state = {"state": "idle"} if self._worker.alive or final["reason"] != Reason.ERROR else \
             {"state": "failed", "text": final["error"]}
         channel.publish({"type": "state", **state})
+
+    def _keep_timeline(self, reply: LiveReply, num_kept: int) -> None:
+        before = self._store.timelines([reply.message.id]).get(reply.message.id, []) if reply.recorder.first else []
+        run = reply.recorder.run(reply.finished, num_kept, time.monotonic(), self._worker.snapshot())
+        self._store.keep_timeline(reply.message.id, [*before, run])
 
     def _tell_evicted(self, event: Evicted) -> None:
         channel = self._teller.evicted(event)

@@ -91,6 +91,13 @@ STEPS = [
         records BLOB NOT NULL  -- see chance_records
     );
     """,
+    # When each token of a reply came. Apart from the messages, too.
+    """
+    CREATE TABLE timelines (
+        message TEXT PRIMARY KEY REFERENCES messages (id) ON DELETE CASCADE,
+        runs TEXT NOT NULL  -- JSON; see timeline
+    );
+    """,
 ]
 
 

@@ -135,6 +135,18 @@ class Store:
             rows = self._connection.execute(f"SELECT message, records FROM chances WHERE message IN ({places})", messages)
             return {row["message"]: row["records"] for row in rows}
 
+    def keep_timeline(self, message: str, runs: list[dict]) -> None:
+        """When a reply was read and written, in place of what was kept of it before."""
+        text = json.dumps(runs, ensure_ascii=False, separators=(",", ":"))
+        self._write("INSERT OR REPLACE INTO timelines (message, runs) VALUES (?, ?)", message, text)
+
+    def timelines(self, messages: list[str]) -> dict[str, list[dict]]:
+        """By message, of those of which it is known."""
+        places = ", ".join("?" * len(messages))
+        with self._lock:
+            rows = self._connection.execute(f"SELECT message, runs FROM timelines WHERE message IN ({places})", messages)
+            return {row["message"]: json.loads(row["runs"]) for row in rows}
+
     def unfinished_replies(self) -> list[Message]:
         return list(self._read(Message, "SELECT * FROM messages WHERE role = 'assistant' AND reason IS NULL"))
 

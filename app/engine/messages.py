@@ -7,6 +7,7 @@ event in a queue) and must not raise. All numbers are counts of tokens unless th
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -71,6 +72,7 @@ class Reading:
     total: int
     reused: int
     seconds: float = field(default=0.0, compare=False)
+    at_s: float = field(default_factory=time.monotonic, compare=False)
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ class Token:
     part: Part
     chance: float | None = None
     runners_up: tuple[tuple[int, float], ...] = ()
+    at_s: float = field(default_factory=time.monotonic, compare=False)  # when it was made, on the clock that only rises
 
 
 @dataclass(frozen=True)

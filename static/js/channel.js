@@ -41,6 +41,7 @@ export function mountChannel({ path, conversation, seq, receive, changed }) {
     if (event.type === "pong") return;
     // the numbers have a part called `conversation`, where other events have an id
     if (event.type === "cache" && !event.cache) event = { type: "cache", seq: event.seq, cache: event };
+    if (event.type === "listed") return receive(event); // another chat of this browser: for the list of chats alone
     if (event.request) waiting.delete(event.request);
     if (event.type === "conversation") settleNaming(event.conversation);
     if (event.conversation && event.conversation !== id) {

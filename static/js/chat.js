@@ -8,6 +8,7 @@ import { fill, pageJson } from "./dom.js";
 import { mountDrawer } from "./drawer.js";
 import { gather } from "./frames.js";
 import { freshPage } from "./fresh.js";
+import { onEscape } from "./keys.js";
 import { mountNotice } from "./notice.js";
 import { mountPanel } from "./panel.js";
 import { mountPresenter } from "./presenter.js";
@@ -163,6 +164,7 @@ const tour = mountTour({
 function apply(event) {
   if (event.request && event.request === asked?.request) settle(event);
   if (event.type === "error") return refused(event);
+  if (event.type === "listed") return sidebar.receive(event);
   if (event.type === "conversation") return renamed(event);
   if (event.type === "message" && isBeingWritten(event)) status.replyBegan();
   transcript.receive(event);
@@ -343,6 +345,7 @@ mountShortcuts({
   setting: element("single-keys"),
   keys: { p: presenter.toggle, s: slow.toggle },
 });
+onEscape(isBusy, stop);
 mountThemeSwitch(element("theme"));
 mountDrawer(element("sidebar"), "(width < 74rem)");
 mountDrawer(element("panel"), "(width < 54rem)");

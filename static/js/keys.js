@@ -1,4 +1,4 @@
-// Keys and touch: when Enter means "send", and when a text box may take the focus.
+// Keys and touch: when Enter means "send", when Escape means "stop", and when a text box may take the focus.
 
 const coarse = matchMedia("(pointer: coarse)");
 
@@ -12,4 +12,20 @@ export function focusText(area) {
 export function meansSend(event) {
   return event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.altKey && !event.metaKey
     && !event.isComposing && event.keyCode !== 229 && !coarse.matches;
+}
+
+/** What Escape closes or leaves first. */
+export const TAKES_ESCAPE = "dialog[open], .edit, .is-open, details[open].explain";
+const TAKES_ESCAPE_WITHIN = "input[type=search], [data-takes-escape]"; // while it has the focus
+
+/** Calls `stop` when Escape is pressed with nothing to be closed, as long as `isBusy()`. It is asked before all others:
+    what they close is still open then. */
+export function onEscape(isBusy, stop) {
+  addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || event.isComposing || event.repeat || !isBusy()) return;
+    if (document.querySelector(TAKES_ESCAPE) || event.target.closest?.(TAKES_ESCAPE_WITHIN)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    stop();
+  }, { capture: true });
 }

@@ -1,9 +1,8 @@
 // The presenter's view: large type, the chat and what is remembered, nothing else. How it looks is css/presenter.css;
 // js/theme.js puts it on before the first paint. It holds for this tab.
 
+import { TAKES_ESCAPE } from "./keys.js";
 import { tab } from "./storage.js";
-
-const TAKES_ESCAPE = "dialog[open], .edit, .is-open, details[open].explain"; // what Escape closes first
 
 /** `switches`: buttons that put it on and off. */
 export function mountPresenter(switches, changed) {

@@ -98,7 +98,7 @@ export function mountSidebar({ element, chatDialog, confirm, notice, root, curre
   return {
     refresh,
     receive(event) {
-      if (event.type === "conversation") {
+      if (event.type === "conversation" || event.type === "listed") {
         if (event.deleted) item(event.conversation)?.remove();
         else if (item(event.conversation)) title(event.conversation, event.title);
         else add(event);

@@ -1,7 +1,9 @@
 """The panel's numbers are the engine's, at every moment, and keep to the formula."""
 
 import re
+from dataclasses import replace
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.scripted import ScriptedModel
@@ -69,7 +71,8 @@ def test_without_the_cache_the_page_says_why_it_is_slow(serve, visit):
     chat.wait_for_end()
     expect(chat.answers.last).to_contain_text("without the cache")
     without = chat.numbers()["last_reply"]["without_cache"]
-    expect(chat.panel).to_contain_text(f"Computed {without:,} positions. With the cache at most")
+    line = chat.panel.locator("[data-way=reference]")
+    expect(line).to_contain_text(re.compile(rf"Computed\s*{without:,} positions\s*With the cache, at most"))
     assert chat.number("cached-tokens") == 0
     chat.reload()
     assert not chat.use_cache.is_checked()
@@ -81,11 +84,107 @@ def test_what_was_computed_says_why_it_is_one_less_than_what_was_made(serve, vis
     chat = visit(serve())
     chat.ask_and_wait("One")
     line = chat.panel.locator("[data-way=cached]")
-    expect(line).to_contain_text(f"Computed {chat.number('read-tokens') + chat.number('written-tokens') - 1} positions")
-    expect(line).to_have_attribute("title", re.compile("last token written is computed only when the next turn"))
+    computed = chat.number("read-tokens") + chat.number("written-tokens") - 1
+    expect(line).to_contain_text(f"{computed} positions")
+    expect(line.locator("[title]")).to_have_attribute("title", re.compile("last token written is computed only when the"))
 
 
 def test_the_technical_name_is_one_click_away(serve, visit):
     chat = visit(serve())
     chat.page.get_by_text("KV cache ?").click()
     expect(chat.page.get_by_text("key-value cache")).to_be_visible()
+
+
+def test_every_factor_of_the_formula_says_what_it_is_and_they_make_the_bytes(serve, visit):
+    chat = visit(serve())
+    chat.ask_and_wait("One")
+    factors = chat.formula.locator("button")
+    values = [int(re.sub(r"\D", "", text)) for text in factors.all_inner_texts()]
+    product = 1
+    for value in values[:-1]:
+        product *= value
+    assert product == values[-1] == chat.number("cache-memory")
+    explanations = set()
+    for factor in factors.all():
+        factor.focus()
+        why = chat.page.locator(f"#{factor.get_attribute('aria-describedby')}")
+        expect(why).to_be_visible()
+        explanations.add(why.inner_text())
+        expect(chat.page.locator(".factor-why >> visible=true")).to_have_count(1)
+    assert len(explanations) == len(values)
+    factors.first.hover()  # what is pointed at is explained, whatever has the focus
+    expect(chat.page.locator("#factor-two")).to_be_visible()
+    expect(chat.page.locator("#factor-bytes")).to_be_hidden()
+
+
+def test_what_sharing_kv_heads_saves_is_said_in_this_models_numbers(serve, visit):
+    chat = visit(serve())
+    chat.ask_and_wait("One")
+    expect(chat.sharing).to_contain_text("4 query heads share 2 KV heads. Without it, it would be 2 times as much, ")
+    model = ScriptedModel("Hello.")
+    model.config = replace(model.config, n_kv_head=4)
+    other = visit(serve(model))
+    other.ask_and_wait("One")
+    expect(other.sharing).to_contain_text("Each of the 4 query heads has a KV head of its own")
+
+
+def test_how_many_times_more_would_be_computed_without_the_cache(serve, visit):
+    chat = visit(serve(ScriptedModel("word " * 8)))
+    chat.ask_and_wait("Count")
+    last = chat.numbers()["last_reply"]
+    computed = last["read"] + last["written"] - 1
+    times = last["without_cache"] / computed
+    shown = f"{times:.0f}" if times >= 10 else f"{times:.1f}"
+    expect(chat.panel.locator("[data-way=cached]")).to_contain_text(f"{last['without_cache']:,} · {shown} times as many")
+
+
+def test_before_the_context_is_full_it_says_how_many_more_questions_fit(serve, visit):
+    chat = visit(serve(ScriptedModel("ok"), context=128))
+    said = []
+    while not said or not said[-1].startswith("With the next question"):
+        chat.ask_and_wait("hi")
+        if chat.room.inner_text() not in said:
+            said.append(chat.room.inner_text())
+        shown = chat.room.inner_text()
+        chat.reload()
+        assert chat.room.inner_text() == shown
+    assert said[0] == "when full: oldest turns are left out"
+    assert said[1:] == ["About 3 more questions like the last fit; then the oldest turns are left out.",
+                        "About 2 more questions like the last fit; then the oldest turns are left out.",
+                        "About one more question like the last fits; then the oldest turns are left out.",
+                        "With the next question the oldest turns are left out, and what remains is read again."]
+    chat.ask_and_wait("hi")
+    expect(chat.cache_events).to_contain_text("are left out from now on")
+
+
+def test_the_memory_of_weights_cache_and_program_are_three_things(serve, visit):
+    chat = visit(serve())
+    chat.ask_and_wait("One")
+    numbers = chat.numbers()
+    chat.page.get_by_text("All chats together").click()
+    rows = chat.page.locator("#machine .amounts__row:visible")
+    expect(rows).to_have_count(3)
+    reserved = float(rows.nth(1).locator(".amount__reserved").get_attribute("width").rstrip("%"))
+    used = float(rows.nth(1).locator(".amount__used").get_attribute("width").rstrip("%"))
+    pool, resident = numbers["pool"], numbers["process"]["resident_bytes"]
+    assert reserved == pytest.approx(100 * pool["bytes_reserved"] / resident, rel=0.2)
+    assert used / reserved == pytest.approx(pool["bytes_used"] / pool["bytes_reserved"], rel=0.1)
+    assert rows.nth(2).locator(".amount__whole").get_attribute("width") == "100%"
+
+
+def test_nothing_in_the_panel_moves_while_an_answer_is_written(serve, visit):
+    chat = visit(serve(ScriptedModel("word " * 40, seconds_per_token=0.004)))
+    chat.ask_and_wait("One")  # what stands there from the first answer on
+    chat.ask_and_wait("Two")
+    chat.page.evaluate("""() => {
+        window.__places = new Set();
+        const parts = [...document.querySelectorAll("#panel h3, #panel .tile, #panel .facts__row, #panel .context-bar")];
+        const look = () => {
+            const shown = parts.filter(part => part.checkVisibility() && !part.closest("#happened, #strip, #cost, #machine"));
+            window.__places.add(JSON.stringify(shown.map(part => [part.offsetTop, part.offsetHeight, part.offsetWidth])));
+            window.__watch = requestAnimationFrame(look);
+        };
+        look();
+    }""")
+    chat.ask_and_wait("Three")
+    assert chat.page.evaluate("window.__places.size") == 1

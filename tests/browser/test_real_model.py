@@ -104,3 +104,19 @@ def test_stop_and_go_on(chat):
     chat.wait_for_end()
     assert tokens > 0
     assert chat.answers.count() == 1
+
+
+@pytest.mark.parametrize("question, expression, result", [
+    ("What is 123 × 456?", "123*456", "56088"),
+    ("How many r are in strawberry?", '"strawberry".count("r")', "3")])
+def test_what_is_to_be_worked_out_is_worked_out_by_the_calculator(chat, question, expression, result):
+    answer = chat.ask_and_wait(question)
+    call = chat.answers.last.get_by_test_id("tool-call")
+    expect(call).to_have_attribute("data-state", "done")
+    call.locator("summary").click()
+    expect(call.get_by_test_id("tool-expression")).to_have_text(expression)
+    expect(call.get_by_test_id("tool-result")).to_have_text(result)
+    assert result in answer
+    assert chat.number("forced-tokens") == len(result) + 2  # a token a digit, and the two marks around them
+    chat.reload()
+    expect(chat.answers.last.get_by_test_id("tool-call")).to_have_attribute("data-state", "done")

@@ -46,3 +46,22 @@ def test_a_cut_answer_goes_on_where_it_ended(serve, visit):
     chat.reload()
     assert "one two three four five" in " ".join(chat.text_of(chat.answers.last).split())
     assert chat.answers.count() == 1
+
+
+def test_escape_stops_the_answer_but_first_closes_what_is_open(serve, visit):
+    server = serve(ScriptedModel("word " * 200, seconds_per_token=0.02))
+    chat = visit(server)
+    chat.ask("Tell me much")
+    expect(chat.answers.last).to_contain_text("word word")
+    chat.settings.click()
+    chat.page.keyboard.press("Escape")
+    expect(chat.settings_panel).to_be_hidden()
+    expect(chat.answers.last).to_have_attribute("data-state", "writing")
+    chat.search.fill("otters")
+    chat.search.press("Escape")
+    expect(chat.answers.last).to_have_attribute("data-state", "writing")
+    chat.composer.press("Escape")
+    expect(chat.answers.last).to_have_attribute("data-state", "cancelled")
+    chat.composer.fill("A draft")
+    chat.composer.press("Escape")
+    expect(chat.composer).to_have_value("A draft")

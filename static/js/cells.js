@@ -46,6 +46,17 @@ export function mountCells(box) {
     return next < Infinity;
   }
 
+  /** Room for so many cells, before anything is known of them. */
+  function reserve(count) {
+    while (cells.length < count) {
+      cells.push(newCell(cells.length));
+      cells.at(-1).className = "cell";
+    }
+    box.toggleAttribute("data-small", count > SMALL_FROM);
+    box.replaceChildren(...cells);
+    box.scrollTop = box.scrollHeight;
+  }
+
   /** How the cells stand: columns, and the distance from one to the next. */
   function geometry() {
     const style = getComputedStyle(box);
@@ -70,6 +81,7 @@ export function mountCells(box) {
 
   return {
     paint,
+    reserve,
     get count() { return cells.length; },
     get columns() { return geometry().columns; },
 

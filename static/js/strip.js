@@ -168,8 +168,9 @@ export function mountStrip({ section, dialog, messages, root, conversation, cach
   });
   box.addEventListener("blur", () => { if (!document.hidden) pin(null); });
 
-  paintAround();
+  cells.reserve(cache?.conversation?.tokens ?? 0); // nothing moves when they are there
   if (conversation()) fetchWhole();
+  else paintAround();
 
   return {
     receive(event) {

@@ -4,12 +4,13 @@ const SIGNS = { " ": "·", "\n": "⏎", "\r": "␍", "\t": "→", "\u00a0": "⍽
 const SPACE = /([ \n\r\t\u00a0\u200b]+)/;
 const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g;
 
+const spelled = (sign) => `\\x${sign.charCodeAt(0).toString(16).padStart(2, "0")}`;
+
 /** Pieces [{text, isSign}]: signs stand for white space. */
 export function pieces(text) {
   return text.split(SPACE).filter(Boolean).map((piece) => (SPACE.test(piece)
     ? { text: Array.from(piece, (sign) => SIGNS[sign]).join(""), isSign: true }
-    : { text: piece.replace(CONTROL, (sign) => String.fromCodePoint(sign === "\u007f" ? 0x2421 : 0x2400 + sign.charCodeAt(0))),
-      isSign: false }));
+    : { text: piece.replace(CONTROL, spelled), isSign: false }));
 }
 
 /** The same as one text. */

@@ -137,6 +137,7 @@ export function mountTrace(dialog, opener, tokens, bytesPerToken) {
     }
     boxes.hidden = way !== "boxes";
     slot(dialog, "table").hidden = way !== "table";
+    dialog.dataset.way = way;
     pointAt(null);
     clear();
     build();

@@ -9,11 +9,17 @@ from app.engine.messages import Finished, Request
 from app.engine.scheduler import Scheduler
 from app.models.half_projection import can_multiply_half
 from app.models.nanochat_architecture import ARCHITECTURES
+from tests.bench import company
 from tests.engine.tiny import PlainTokenizer
 from tests.models.tiny_llama import tiny_llama
 from tests.models.tiny_nanochat import tiny_nanochat
 
 CONTEXT = 320
+
+
+class EndlessTokenizer(PlainTokenizer):
+    """Of a family in which nothing ends a reply but its length."""
+    end_token_ids = frozenset({-1})
 
 
 def requests(seed: int, count: int) -> list[Request]:
@@ -59,3 +65,15 @@ def test_a_reply_is_the_same_alone_and_in_any_company(make_model):
     for seed in range(3):
         company = random.Random(seed).sample(asked, len(asked))
         assert serve(model, company, rows=random.Random(seed).randrange(2, 9), rng=random.Random(seed)) == alone
+
+
+def test_two_thousand_tokens_are_the_same_alone_among_seven_others_joining_late_and_in_other_rows():
+    context = 700
+    rng, found = random.Random(11), company.Found()
+    asked = [Request(f"r{each}", f"c{each}", tuple(rng.randrange(250) for _ in range(rng.choice([2, 90, 300]))),
+                     temperature=rng.choice([0.0, 0.8, 1.0]), top_k=rng.choice([None, 20]), max_tokens=250, seed=each)
+             for each in range(company.PEOPLE)]
+    model = tiny_llama(vocab_size=265, sequence_len=context, n_layer=2)
+    company.compare(model, EndlessTokenizer(), asked, context, rng, found)
+    assert found.differing == []
+    assert found.tokens == 8 * 250 and found.other_rows >= 8

@@ -1,10 +1,11 @@
 """Many people at once: N sockets ask short and long questions of one real server.
 
     .venv/bin/python -m tests.bench.load [--people 8] [--turns 3] [--tokens 100] [--port 8000] [--model, ... as for serve]
+    .venv/bin/python -m tests.bench.load --paste 1500       one person pastes so many tokens while the others are written to
+    .venv/bin/python -m tests.bench.load --remembered 1500  20 more tokens after so many that are remembered, and after 100
 
-Prints, for everybody together and for the slowest and fastest: seconds to the first token, milliseconds
-between tokens (median, 95th of a hundred, worst), tokens a second, and how fair it was. A token counts when
-its frame arrives.
+Prints seconds to the first token and milliseconds between tokens (median, 95th of a hundred, worst), tokens a
+second, and how fair it was: the slowest person's speed, of the fastest's. A token counts when its frame arrives.
 """
 
 from __future__ import annotations
@@ -23,32 +24,40 @@ from app.settings import Settings, add_options
 from tests.bench.streaming import serving
 
 SHORT = "Write a long story about a lighthouse, a storm and a dog."
-LONG = "Here is what I wrote down last week. " + "The sea was grey, and 24 geese went over the bay. " * 60 + "Tell me about it."
+SENTENCE = "The sea was grey, and 24 geese went over the bay. "
+LONG = "Here is what I wrote down last week. " + SENTENCE * 60 + "Tell me about it."
 
 
 class Person:
-    """One socket and one conversation; every third person pastes a long text each turn."""
+    """One socket and one conversation; `asks` is what they say at each turn."""
 
-    def __init__(self, number: int, port: int, turns: int, tokens: int):
-        self.text = LONG if number % 3 == 2 else SHORT
-        self.turns, self.tokens = turns, tokens
+    def __init__(self, port: int, asks: list[str], tokens: int):
+        self.asks, self.tokens = asks, tokens
         self.first_s: list[float] = []   # to the first token, one a turn
         self.gaps_s: list[float] = []    # between the frames of a turn
         self.rates: list[float] = []     # tokens a second of a turn, from its first token on
+        self.stats: list[dict] = []      # what the server says of each reply
         self.written = 0
+        self.is_written_to = threading.Event()
         self._socket = simple_websocket.Client(f"ws://127.0.0.1:{port}/ws")
         self._conversation = None
 
     def talk(self) -> None:
-        for turn in range(self.turns):
-            self._socket.send(json.dumps({
-                "type": "send", "conversation": self._conversation, "text": self.text, "request": f"turn {turn}",
-                "settings": {"temperature": 0.7, "max_tokens": self.tokens, "seed": turn}}))
-            self._listen(time.perf_counter())
+        for turn, text in enumerate(self.asks):
+            self.ask(text, self.tokens, turn)
+        self.close()
+
+    def ask(self, text: str, tokens: int, seed: int = 0) -> None:
+        self._socket.send(json.dumps({
+            "type": "send", "conversation": self._conversation, "text": text, "request": f"turn {len(self.stats)}",
+            "settings": {"temperature": 0.7, "max_tokens": tokens, "seed": seed}}))
+        self._listen(time.perf_counter())
+
+    def close(self) -> None:
         self._socket.close()
 
     def _listen(self, asked_at: float) -> None:
-        first_at = last_at = None
+        first_at = last_at = done = None
         tokens = 0
         while True:
             event = json.loads(self._socket.receive())
@@ -56,10 +65,13 @@ class Person:
             if event["type"] == "error":
                 sys.exit(f"the server said: {event['text']}")
             if event["type"] == "done":
+                done = event
+            if done and event["type"] == "state":  # what comes after is another turn's
                 break
             if event["type"] != "token" or not event["tokens"]:
                 continue
             now = time.perf_counter()
+            self.is_written_to.set()
             if first_at is None:
                 first_at = now
                 self.first_s.append(now - asked_at)
@@ -67,6 +79,7 @@ class Person:
                 self.gaps_s.append(now - last_at)
                 tokens += len(event["tokens"])
             last_at = now
+        self.stats.append(done["stats"])
         self.written += tokens
         if tokens:
             self.rates.append(tokens / (last_at - first_at))
@@ -76,37 +89,120 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_options(parser, "model", "device", "dtype", "threads", "port")
     parser.add_argument("--people", type=int, default=8)
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=3, help="turns of each, or rounds of --paste and --remembered")
     parser.add_argument("--tokens", type=int, default=100)
+    parser.add_argument("--paste", type=int, help="one person pastes about so many tokens among people who are written to")
+    parser.add_argument("--remembered", type=int, help="time to the first token after about so many remembered tokens")
     args = parser.parse_args()
     settings = Settings.from_args(args)
     with tempfile.TemporaryDirectory() as data, serving(settings, settings.port, data):
-        alone = Person(0, settings.port, 2, args.tokens)
-        alone.talk()
-        people = [Person(number, settings.port, args.turns, args.tokens) for number in range(args.people)]
-        threads = [threading.Thread(target=person.talk) for person in people]
-        started = time.perf_counter()
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        seconds = time.perf_counter() - started
-    report(alone, people, seconds)
+        Person(settings.port, [SHORT, LONG], 20).talk()  # warms it up
+        if args.paste:
+            paste(settings.port, args.people, args.turns, args.tokens, args.paste)
+        elif args.remembered:
+            remember(settings.port, args.turns, args.remembered)
+        else:
+            crowd(settings.port, args.people, args.turns, args.tokens)
     return 0
 
 
-def report(alone: Person, people: list[Person], seconds: float) -> None:
+# --- a crowd
+
+def crowd(port: int, number: int, turns: int, tokens: int) -> None:
+    """Every third person pastes a long text each turn."""
+    alone = Person(port, [SHORT] * 2, tokens)
+    alone.talk()
+    people = [Person(port, [LONG if each % 3 == 2 else SHORT] * turns, tokens) for each in range(number)]
+    seconds = all_talk(people)
     first = sorted(each for person in people for each in person.first_s)
     gaps = sorted(each for person in people for each in person.gaps_s)
     total = sum(person.written for person in people) / seconds
     means = [sum(person.rates) / len(person.rates) for person in people]
     print(f"{len(people)} people, {len(first)} replies, {seconds:.1f} s")
-    print(f"{'one person alone':28}{median(alone.rates):8.1f} tokens/s")
-    print(f"{'all together, reading too':28}{total:8.1f} tokens/s")
-    print(f"{'each while writing, median':28}{median(means):8.1f} tokens/s")
-    print(f"{'slowest of fastest':28}{min(means) / max(means):8.2f}")
-    print(f"{'first token after':28}{_three(first, 1)} s (median, 95 %, worst)")
-    print(f"{'between tokens':28}{_three(gaps, 1000)} ms (median, 95 %, worst)")
+    line("one person alone", f"{median(alone.rates):8.1f} tokens/s")
+    line("all together, reading too", f"{total:8.1f} tokens/s")
+    line("each while writing, median", f"{median(means):8.1f} tokens/s")
+    line("slowest of fastest", f"{min(means) / max(means):8.2f}")
+    line("first token after", f"{_three(first, 1)} s (median, 95 %, worst)")
+    line("between tokens", f"{_three(gaps, 1000)} ms (median, 95 %, worst)")
+
+
+def all_talk(people: list[Person]) -> float:
+    """-> how many seconds it took."""
+    threads = [threading.Thread(target=person.talk) for person in people]
+    started = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - started
+
+
+# --- a paste
+
+def paste(port: int, number: int, rounds: int, tokens: int, paste_tokens: int) -> None:
+    """How long the others wait while one person's long text is read."""
+    quiet, pasted, worst, read = [], [], [], []
+    for _ in range(rounds):
+        quiet += _gaps(port, number - 1, tokens, None)[0]
+        gaps, paster = _gaps(port, number - 1, tokens, text_of(paste_tokens))
+        pasted += gaps
+        worst.append(max(gaps))
+        read.append((paster.stats[0]["read_tokens"], paster.first_s[0]))
+    print(f"{number - 1} people are written to, and one pastes {read[0][0]:,} tokens; {rounds} rounds")
+    line("between tokens, no paste", f"{_three(sorted(quiet), 1000)} ms (median, 95 %, worst)")
+    line("between tokens, with it", f"{_three(sorted(pasted), 1000)} ms (median, 95 %, worst)")
+    line("worst gap of a round, median", f"{1000 * median(worst):8.2f} ms")
+    line("first token of the paste", f"{median(seconds for _, seconds in read):8.2f} s")
+
+
+def _gaps(port: int, number: int, tokens: int, text: str | None) -> tuple[list[float], Person | None]:
+    """The gaps of `number` people, all of whom are being written to when somebody pastes `text`."""
+    people = [Person(port, [SHORT], tokens) for _ in range(number)]
+    paster = Person(port, [text], 5) if text is not None else None
+
+    def wait_and_paste() -> None:
+        for person in people:
+            person.is_written_to.wait(60)
+        paster.talk()
+
+    pasting = threading.Thread(target=wait_and_paste if paster else lambda: None)
+    pasting.start()
+    all_talk(people)
+    pasting.join()
+    return [gap for person in people for gap in person.gaps_s], paster
+
+
+# --- what is remembered
+
+def remember(port: int, rounds: int, remembered: int) -> None:
+    """The time to the first token of a turn that adds 20 tokens or so, after a long chat and after a short one."""
+    seconds: dict[int, list[float]] = {remembered: [], 100: []}
+    stats: dict[int, list[dict]] = {remembered: [], 100: []}
+    for _ in range(rounds):
+        for before in seconds:  # in turn, so that a slow moment falls on both
+            person = Person(port, [], 0)
+            person.ask(text_of(before - 45), 8)
+            for _ in range(3):
+                person.ask("And what else was there to be seen from the beach on that day?", 2)
+            person.close()
+            seconds[before] += person.first_s[1:]
+            stats[before] += person.stats[1:]
+    for before, each in seconds.items():
+        reused = median(stat["reused_tokens"] for stat in stats[before])
+        read = median(stat["read_tokens"] for stat in stats[before])
+        line(f"{reused:,.0f} remembered, {read:.0f} read", f"{1000 * median(each):8.1f} ms to the first token, "
+             f"median of {len(each)}; worst {1000 * max(each):.1f}")
+    line("longer by", f"{median(seconds[remembered]) / median(seconds[100]):8.2f} times")
+
+
+def text_of(tokens: int) -> str:
+    """About so many, of the default model."""
+    return SENTENCE * max(1, round(tokens / 14.5)) + "Tell me about it."
+
+
+def line(name: str, figure: str) -> None:
+    print(f"{name:30}{figure}")
 
 
 def _three(values: list[float], scale: float) -> str:

@@ -25,8 +25,18 @@ export function mountPanel(element, line, usesCache, besideNow) {
   const happened = mountHappened(element.querySelector("#happened"));
   const machine = mountMachine(element.querySelector("#machine"));
 
+  // found once: to look for them in each frame, among thousands of cells, could be felt
+  const places = new Map();
+  for (const place of element.querySelectorAll("[data-slot]")) {
+    places.set(place.dataset.slot, [...(places.get(place.dataset.slot) ?? []), place]);
+  }
+  const put = (name, text) => { for (const place of places.get(name) ?? []) setText(place, text); };
+  const ways = element.querySelectorAll("[data-way]");
+  const bar = slot(element, "bar");
+  const room = slot(element, "room");
+
   const number = (name, value, text) => {
-    const place = slot(element, name);
+    const [place] = places.get(name);
     setText(place, text);
     place.toggleAttribute("data-long", text.length > 5); // a tile is narrow
     place.dataset.value = value;
@@ -41,8 +51,8 @@ export function mountPanel(element, line, usesCache, besideNow) {
     const limit = here.limit ?? 0;
     number("tokens", tokens, count(tokens));
     number("bytes_used", here.bytes_used ?? 0, bytes(here.bytes_used));
-    fill(element, "bytes_reserved", bytes(limit * (model.bytes_per_token ?? 0)));
-    fill(element, "of", say("panel.of", { tokens: count(tokens), limit: count(limit) }));
+    put("bytes_reserved", bytes(limit * (model.bytes_per_token ?? 0)));
+    put("of", say("panel.of", { tokens: count(tokens), limit: count(limit) }));
     for (const origin of ["reused", "read", "written", "forced"]) {
       number(origin, reply[origin] ?? 0, count(reply[origin]));
     }
@@ -50,13 +60,13 @@ export function mountPanel(element, line, usesCache, besideNow) {
     // the last token made is in no cache yet: it has not been computed with
     const computed = Math.max(0, (reply.read ?? 0) + made - (made ? 1 : 0));
     const without = reply.without_cache ?? 0;
-    fill(element, "computed", count(computed));
-    fill(element, "without_cache", count(without));
-    fill(element, "times", computed && without > computed ? say("panel.times", { times: rate(without / computed) }) : "");
-    fill(element, "windows", windowsOf(model));
-    fill(element, "bytes_read", bytes(bytesRead(model, tokens, here.bytes_used ?? 0)));
-    fill(element, "weights", bytes(model.weight_bytes));
-    fill(element, "resident", bytes(process.resident_bytes));
+    put("computed", count(computed));
+    put("without_cache", count(without));
+    put("times", computed && without > computed ? say("panel.times", { times: rate(without / computed) }) : "");
+    put("windows", windowsOf(model));
+    put("bytes_read", bytes(bytesRead(model, tokens, here.bytes_used ?? 0)));
+    put("weights", bytes(model.weight_bytes));
+    put("resident", bytes(process.resident_bytes));
     paintRoom(cache.room);
     paintBar(tokens, limit, reply, made);
     machine.show(pool, model, process);
@@ -67,15 +77,13 @@ export function mountPanel(element, line, usesCache, besideNow) {
   }
 
   /** What will happen when the context is full, and how soon. */
-  function paintRoom(room) {
-    const place = slot(element, "room");
-    const key = !room ? "much" : room.questions > 1 ? "some" : room.questions === 1 ? "one" : "none";
-    setText(place, say(`room.${key}`, { questions: count(room?.questions) }));
-    place.toggleAttribute("data-little", Boolean(room));
+  function paintRoom(left) {
+    const key = !left ? "much" : left.questions > 1 ? "some" : left.questions === 1 ? "one" : "none";
+    setText(room, say(`room.${key}`, { questions: count(left?.questions) }));
+    room.toggleAttribute("data-little", Boolean(left));
   }
 
   function paintBar(tokens, limit, reply, made) {
-    const bar = slot(element, "bar");
     const reused = !isReference && (made || reply.read) ? Math.min(tokens, reply.reused ?? 0) : tokens;
     const wanted = { reused, read: reply.read ?? 0, written: reply.written ?? 0, forced: reply.forced ?? 0 };
     const shown = {};
@@ -95,15 +103,15 @@ export function mountPanel(element, line, usesCache, besideNow) {
   function showStats(stats) {
     if (!stats) return;
     const { time_to_first_token_s: first, read_tokens_per_s: reads, write_tokens_per_s: writes } = stats;
-    fill(element, "first", first === null || first === undefined ? "–" : seconds(first));
-    fill(element, "reads", reads ? rate(reads) : "–");
-    fill(element, "writes", writes ? rate(writes) : "–");
+    put("first", first === null || first === undefined ? "–" : seconds(first));
+    put("reads", reads ? rate(reads) : "–");
+    put("writes", writes ? rate(writes) : "–");
   }
 
   function setReference(is) {
     isReference = is;
     isStale = true;
-    for (const way of element.querySelectorAll("[data-way]")) way.hidden = (way.dataset.way === "reference") !== is;
+    for (const way of ways) way.hidden = (way.dataset.way === "reference") !== is;
   }
 
   function countSpeed(event) {
@@ -115,7 +123,7 @@ export function mountPanel(element, line, usesCache, besideNow) {
     speed.tokens += event.tokens?.length ?? 0;
     if (now - speed.from < SPEED_AFTER_MS || now - speed.shown < SPEED_EVERY_MS) return;
     speed.shown = now;
-    fill(element, "writes", rate((1000 * speed.tokens) / (now - speed.from)));
+    put("writes", rate((1000 * speed.tokens) / (now - speed.from)));
   }
 
   const handlers = {
@@ -131,7 +139,7 @@ export function mountPanel(element, line, usesCache, besideNow) {
       }
       speed = null;
       setReference(!usesCache());
-      for (const name of ["first", "reads", "writes"]) fill(element, name, "–");
+      for (const name of ["first", "reads", "writes"]) put(name, "–");
     },
     // one that is let go slowly says nothing of speed
     token(event) { if (!beside.has(event.message) && !event.isStep) countSpeed(event); },

@@ -135,7 +135,7 @@ def test_how_many_times_more_would_be_computed_without_the_cache(serve, visit):
     computed = last["read"] + last["written"] - 1
     times = last["without_cache"] / computed
     shown = f"{times:.0f}" if times >= 10 else f"{times:.1f}"
-    expect(chat.panel.locator("[data-way=cached]")).to_contain_text(f"{last['without_cache']:,} · {shown} times as many")
+    expect(chat.panel.locator("[data-way=cached]")).to_contain_text(f"{last['without_cache']:,} · {shown} times")
 
 
 def test_before_the_context_is_full_it_says_how_many_more_questions_fit(serve, visit):
@@ -188,3 +188,20 @@ def test_nothing_in_the_panel_moves_while_an_answer_is_written(serve, visit):
     }""")
     chat.ask_and_wait("Three")
     assert chat.page.evaluate("window.__places.size") == 1
+
+
+def test_a_model_whose_layers_look_back_less_far_says_how_much_it_looks_up(serve, visit):
+    model = ScriptedModel("word " * 4)
+    model.windows = [None, 8]
+    server = serve(model)
+    chat = visit(server)
+    chat.ask_and_wait("Count")
+    each = server.parts.worker.snapshot().model.bytes_per_token // 2  # of each of its two layers
+    tokens = chat.number("cached-tokens")
+    chat.why_speeds.locator("summary").click()
+    expect(chat.why_speeds).to_contain_text(f"{each * (tokens + 8) / 1000:.2f} kB for one more token now.")
+    expect(chat.why_speeds).to_contain_text("Layers that look back over the last 8 tokens alone: 1 of 2.")
+    shown = chat.why_speeds.inner_text()
+    chat.reload()
+    chat.why_speeds.locator("summary").click()
+    assert chat.why_speeds.inner_text() == shown

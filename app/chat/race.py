@@ -30,7 +30,7 @@ MISTAKE = sentence("The server made a mistake, which is written in its log.")
 
 
 class LiveRace:
-    """A race of one browser session. `asked` are the figures that it was asked for with, and told again with the result."""
+    """A race of one browser session. `asked` is what it was asked for with; it is told again with the result."""
 
     def __init__(self, owner: str, asked: dict, worker, ended: Callable[[LiveRace], None]):
         self.id, self.owner, self.asked = secrets.token_urlsafe(9), owner, asked
@@ -112,10 +112,12 @@ def progress_event(event: RaceProgress) -> dict:
 def finished_event(event: RaceFinished, asked: dict, tokenizer) -> dict:
     if event.outcome != "done":
         return {"state": event.outcome, "text": event.error}
-    return {"state": "done", "result": {**asked, **comparison(event.cached, event.uncached), "dtype": event.dtype,
-                                        "running_dtype": event.running_dtype, "needed_bytes": event.needed_bytes,
-                                        "free_bytes": event.free_bytes, "pace": asdict(event.pace), "cached": lane_view(event.cached, tokenizer),
-                                        "uncached": lane_view(event.uncached, tokenizer)}}
+    lanes = {"cached": lane_view(event.cached, tokenizer), "uncached": lane_view(event.uncached, tokenizer)}
+    computed_in = {"dtype": event.dtype, "running_dtype": event.running_dtype, "needed_bytes": event.needed_bytes,
+                   "free_bytes": event.free_bytes}
+    compared = comparison(event.cached, event.uncached)
+    pace = event.pace and asdict(event.pace)
+    return {"state": "done", "result": {**asked, **compared, **computed_in, "pace": pace, **lanes}}
 
 
 def comparison(cached: Lane, uncached: Lane) -> dict:

@@ -59,20 +59,21 @@ class Races:
     def _check_size(self, text: str, max_tokens: int, system: str | None) -> list[int]:
         """The ids of the prompt, if it can be raced."""
         if not 1 <= max_tokens <= LONGEST_ANSWER_TOKENS:
-            raise ChatError("race_length", "An answer in a race has from 1 to {limit} tokens.", limit=LONGEST_ANSWER_TOKENS)
+            raise ChatError("race_length", "An answer in a race has from 1 to {limit} tokens.",
+                            limit=LONGEST_ANSWER_TOKENS)
         if len(text.encode()) > LONGEST_TEXT_BYTES:
-            raise ChatError("race_too_long", "This question is too long for a race: {size:size}, and {limit:size} is the most.",
-                            size=len(text.encode()), limit=LONGEST_TEXT_BYTES)
+            raise ChatError("race_too_long", "This question is too long for a race: {bytes:size}, and {limit:size} is "
+                            "the most.", bytes=len(text.encode()), limit=LONGEST_TEXT_BYTES)
         prompt_ids = PromptBuilder(self._worker.tokenizer).build([Message("", 0, "user", text=text)], system).ids
         context = self._worker.snapshot().context
         if len(prompt_ids) + max_tokens > context:
-            raise ChatError("race_too_long", "This question is {tokens:tokens} with the chat's own marks; with an answer of "
-                            "{max_tokens} it is more than the {limit} that the model can hold.",
+            raise ChatError("race_too_long", "This question is {tokens:tokens} with the chat's own marks; with an answer "
+                            "of {max_tokens} it is more than the {limit} that the model can hold.",
                             tokens=len(prompt_ids), max_tokens=max_tokens, limit=context)
         positions = positions_of(len(prompt_ids), max_tokens, remembers=False)
         if positions > MOST_POSITIONS:
-            raise ChatError("race_too_long", "Without the cache this race would compute {positions} positions, and {limit} is "
-                            "the most. Take a shorter question, or a shorter answer.",
+            raise ChatError("race_too_long", "Without the cache this race would compute {positions} positions, and {limit} "
+                            "is the most. Take a shorter question, or a shorter answer.",
                             positions=positions, limit=MOST_POSITIONS)
         return prompt_ids
 
@@ -81,7 +82,8 @@ class Races:
             return
         left = self._running.seconds_left
         if left is None:
-            raise ChatError("race_busy", "Another race is being measured, and there is one at a time. Try again in a moment.")
+            raise ChatError("race_busy", "Another race is being measured, and there is one at a time. "
+                            "Try again in a moment.")
         raise ChatError("race_busy", "Another race is being measured, and there is one at a time. "
                         "It takes about {seconds} s more.", seconds=max(1, round(left)))
 

@@ -1,6 +1,6 @@
 """The race: the same answer twice, with the cache and without, each lane measured alone.
 
-It runs on the engine thread in slices, one between two steps of the scheduler, and a slice is never more than one
+It runs on the engine thread in slices, one between two steps of the scheduler, and a slice is at most one
 forward of a chunk: whoever chats meanwhile waits no longer than for somebody's long paste. A token is begun only
 in a quiet moment, when nobody reads or writes. Where that does not come for long, the race goes on between the
 steps of the others, and says which tokens were disturbed. Only its own slices are on the clock.
@@ -123,16 +123,17 @@ class Race:
     def _warm_up(self, runner: ModelRunner, row: KVCache) -> Generator[None, None, None]:
         """The first forwards of each kind are slow. What the last ones took is what the estimate begins with."""
         self._tell_progress(Stage.WARMING)
-        chunk = list(self.request.prompt_ids[:READ_CHUNK_TOKENS])
+        *first, last = self.request.prompt_ids[:READ_CHUNK_TOKENS]
         for _ in range(WARM_UP_FORWARDS):
-            for cache in (row, None):
-                chunk_s = _time_forward(runner, chunk, cache)
-                row.reset()
+            if first:
+                _time_forward(runner, first, row)
                 yield
-            token_s = _time_forward(runner, chunk[-1:], row)
+            token_s = _time_forward(runner, [last], row)
             row.reset()
             yield
-        self._estimate.pace = Pace(token_s, max(0.0, chunk_s - token_s) / len(chunk))
+            chunk_s = _time_forward(runner, [*first, last], None)
+            yield
+        self._estimate.pace = Pace(token_s, max(0.0, chunk_s - token_s) / (1 + len(first)))
 
     def _measure(self, stage: Stage, runner: ModelRunner, row: KVCache) -> Generator[None, None, Lane]:
         """One lane: the prompt, then token by token. A token's time is that of its own slices."""

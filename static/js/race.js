@@ -54,9 +54,10 @@ const form = mountRaceForm({
   root,
   limits: page.limits,
   pace: () => pace,
-  tells(text) {
+  tells(text, isEdited) {
     idle = text;
-    if (!isMeasuring && !show.isRunning && isReady) narrate("idle", text);
+    const isFree = isReady && !isMeasuring && !show.isRunning;
+    if (isFree && (isEdited || narrator.dataset.state === "idle")) narrate("idle", text);
   },
   started: begin,
 });
@@ -94,7 +95,7 @@ function begin(asked) {
 stop.addEventListener("click", () => {
   isStopping = true;
   narrate("measuring", say("race.stopping"));
-  if (wish && !isOpen) finishMeasuring("idle", say("race.stopped")); // the server never heard of it
+  if (wish && !isOpen) finishMeasuring("stopped", say("race.stopped")); // the server never heard of it
   else tellStop();
 });
 
@@ -125,7 +126,7 @@ function received(event) {
   if (event.race !== race) return;
   if (MEASURING.includes(event.state)) measuring(event);
   else if (event.state === "done") done(event.result);
-  else if (event.state === "stopped") finishMeasuring("idle", say("race.stopped"));
+  else if (event.state === "stopped") finishMeasuring("stopped", say("race.stopped"));
   else if (event.state === "failed") finishMeasuring("refused", say("race.failed", { text: event.text ?? "" }));
   else if (event.state === "gone") gone();
 }
@@ -175,7 +176,7 @@ function narrate(state, text) {
   narrator.dataset.state = state;
   setText(says, text);
   setText(counts, "");
-  const isOver = state === "done" || (state === "refused" && show.result !== null);
+  const isOver = show.result !== null && !isMeasuring && state !== "showing";
   for (const button of narrator.querySelectorAll("[data-action]")) {
     button.hidden = button.dataset.action === "skip" ? state !== "showing" : !isOver;
   }

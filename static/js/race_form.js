@@ -8,7 +8,7 @@ import { say } from "./words.js";
 
 const AFTER_MS = 300;
 
-/** `tells(text)`: what measuring this would take. `started(wish)`: the form was sent. */
+/** `tells(text, isEdited)`: what measuring this would take. `started(wish)`: the form was sent. */
 export function mountRaceForm({ form, root, limits, pace, tells, started }) {
   const prompt = form.querySelector("#race-prompt");
   const length = form.querySelector("#race-length");
@@ -35,31 +35,31 @@ export function mountRaceForm({ form, root, limits, pace, tells, started }) {
     } catch { return null; }
   }
 
-  async function update() {
+  async function update(isEdited) {
     asking = new AbortController();
     const { signal } = asking;
     const many = await promptTokens(signal);
     if (signal.aborted || many === null) return;
     const figures = { few: count(positionsOf(many, tokens(), true)), many: count(positionsOf(many, tokens(), false)) };
     const takes = estimate(pace(), many, tokens());
-    if (takes === null) tells(say("race.positions", figures));
-    else tells(say("race.estimate", { ...figures, seconds: about(takes) }));
+    if (takes === null) tells(say("race.positions", figures), isEdited);
+    else tells(say("race.estimate", { ...figures, seconds: about(takes) }), isEdited);
   }
 
-  function refresh() {
+  function refresh(isEdited = false) {
     clearTimeout(timer);
     asking?.abort();
-    if (isBlank(prompt.value)) tells(say("race.empty"));
-    else timer = setTimeout(update, AFTER_MS);
+    if (isBlank(prompt.value)) tells(say("race.empty"), isEdited);
+    else timer = setTimeout(update, AFTER_MS, isEdited);
   }
 
-  function mark() {
+  function mark(event) {
     for (const preset of presets) {
       const isThis = prompt.value === preset.dataset.text && length.value === preset.dataset.tokens;
       preset.setAttribute("aria-pressed", String(isThis));
     }
     seed.disabled = Number(choice.value) === 0;
-    refresh();
+    refresh(event !== undefined);
   }
 
   for (const preset of presets) {
@@ -79,7 +79,7 @@ export function mountRaceForm({ form, root, limits, pace, tells, started }) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (isBlank(prompt.value)) {
-      tells(say("race.empty"));
+      tells(say("race.empty"), true);
       prompt.focus();
       return;
     }
@@ -88,7 +88,7 @@ export function mountRaceForm({ form, root, limits, pace, tells, started }) {
   growWithText(prompt);
   mark();
 
-  return { refresh };
+  return { refresh: () => refresh() };
 }
 
 /** A guess is told in round figures. */

@@ -2,5 +2,5 @@
 // seen to jump there. A plain script, since a module would come too late.
 (function () {
   var transcript = document.getElementById("transcript");
-  transcript.scrollTop = transcript.scrollHeight;
+  if (!transcript.querySelector(".welcome")) transcript.scrollTop = transcript.scrollHeight;
 })();

@@ -4,7 +4,7 @@
 // whatever comes behind it, up to the next step, belongs to it.
 // No event is dropped but by a snapshot, which has in it all that was held, and none overtakes another of its reply.
 
-const AT_ONCE = new Set(["conversation", "error"]); // the address, the chat's name, what was refused: not of a reply
+const AT_ONCE = new Set(["conversation", "listed", "error"]); // names, addresses, what was refused: not of a reply
 
 /** `pass(event)` gives an event on. `changed()` is told whenever more or less is held. `writing`: ids of the replies
     that are being written now. */

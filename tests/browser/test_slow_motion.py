@@ -1,0 +1,206 @@
+"""Slow motion: an answer is shown one token at a time, with the numbers in step, and nothing of it is ever lost."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.scripted import ScriptedModel
+
+TEXT = """() => [...document.querySelectorAll("[data-role=assistant]:last-child :is(.block, .tail)")]
+    .map(part => part.textContent).join("").trim()"""  # without what is said while one waits
+
+
+TO_THE_END = """async () => {
+    const next = document.querySelector("[data-testid=slow-next]"), send = document.getElementById("send");
+    while (send.hidden) {
+        next.click();
+        await new Promise(requestAnimationFrame);
+    }
+}"""
+
+
+def press_to_the_end(chat) -> None:
+    chat.page.evaluate(TO_THE_END)
+
+
+def shows(chat, hook: str, number: int) -> None:
+    expect(chat.page.get_by_test_id(hook)).to_have_attribute("data-value", str(number))
+
+
+def has_all(chat, tokens: int) -> None:
+    """So many are held back: what the scripted model says has come."""
+    expect(chat.slow_ahead).to_contain_text(f"The model has finished; {tokens} tokens")
+
+
+def test_reading_and_each_token_are_steps_and_the_numbers_keep_in_step(serve, visit):
+    said = "Hello."
+    chat = visit(serve(ScriptedModel(said)))
+    chat.slow_motion.click()
+    chat.ask("Hi")
+    has_all(chat, len(said) + 1)
+    expect(chat.slow_next).to_be_focused()
+    assert chat.number("read-tokens") == 0
+    chat.page.keyboard.press("Space")
+    shows(chat, "written-tokens", 0)
+    expect(chat.slow_shown).to_contain_text("0 remembered, ")
+    read = chat.numbers()["last_reply"]["read"]
+    shows(chat, "read-tokens", read)
+    shows(chat, "cached-tokens", read)
+    expect(chat.slow_shown).to_have_text(f"0 remembered, {read} read in one go")
+    for written in range(1, len(said) + 1):
+        chat.page.keyboard.press("Space")
+        shows(chat, "written-tokens", written)
+        shows(chat, "cached-tokens", read + written - 1)  # the last one has not been computed with
+        assert chat.page.evaluate(TEXT) == said[:written]
+        without = sum(range(read, read + written))
+        expect(chat.panel.locator("[data-way=cached] [data-slot=without_cache]")).to_contain_text(f"{without:,}")
+        expect(chat.slow_shown).to_contain_text(f"“{said[written - 1]}” written by the model")
+    chat.page.keyboard.press("Space")  # the token that ends it
+    chat.wait_for_end()
+    numbers = chat.numbers()
+    shows(chat, "cached-tokens", numbers["conversation"]["tokens"])
+    assert chat.number("written-tokens") == numbers["last_reply"]["written"] == len(said) + 1
+    expect(chat.answers.last).to_have_attribute("data-state", "done")
+
+
+def test_a_second_question_shows_what_was_remembered_and_what_is_read(serve, visit):
+    chat = visit(serve())
+    chat.ask_and_wait("One")
+    cached = chat.number("cached-tokens")
+    chat.slow_motion.click()
+    chat.ask("Two")
+    expect(chat.slow_ahead).to_contain_text("The model has finished")
+    chat.slow_next.click()
+    shows(chat, "reused-tokens", cached)
+    read = chat.number("read-tokens")
+    expect(chat.slow_shown).to_have_text(f"{cached} remembered, {read} read in one go")
+
+
+def test_no_character_is_shown_by_halves_and_none_is_lost(serve, visit):
+    said = "Ünï 法国 🦦 go"
+    chat = visit(serve(ScriptedModel(said)))
+    chat.slow_motion.click()
+    chat.ask("Hi")
+    has_all(chat, len(said.encode()) + 1)
+    chat.page.keyboard.press("Space")
+    for _ in said.encode():
+        chat.page.keyboard.press("Space")
+        chat.page.wait_for_timeout(60)
+        assert said.startswith(chat.page.evaluate(TEXT))
+    press_to_the_end(chat)
+    assert chat.page.evaluate(TEXT) == said
+
+
+def test_what_the_calculator_puts_in_is_shown_token_by_token_too(serve, visit):
+    chat = visit(serve(ScriptedModel("It is <|python_start|>12*3<|python_end|> then.")))
+    chat.slow_motion.click()
+    chat.ask("Hi")
+    expect(chat.slow_ahead).to_contain_text("The model has finished")
+    seen = []
+    while chat.stop.is_visible():
+        chat.page.keyboard.press("Space")
+        chat.page.wait_for_timeout(40)
+        seen.append((chat.slow_shown.inner_text(), chat.number("forced-tokens")))
+    forced = [number for told, number in seen if "put in by the calculator" in told]
+    assert forced == list(range(1, chat.numbers()["last_reply"]["forced"] + 1))
+    expect(chat.tool_result).to_have_text("36")
+
+
+def test_space_belongs_to_whoever_has_the_focus(serve, visit):
+    chat = visit(serve(ScriptedModel("Hello there.")))
+    chat.slow_motion.click()
+    chat.ask("Hi")
+    has_all(chat, 13)
+    chat.composer.press_sequentially("a b")
+    assert chat.composer.input_value() == "a b"
+    assert chat.slow_shown.inner_text() == ""
+    chat.use_cache.focus()
+    chat.page.keyboard.press("Space")
+    expect(chat.use_cache).not_to_be_checked()
+    assert chat.slow_shown.inner_text() == ""
+    chat.transcript_box.focus()
+    chat.page.keyboard.press("Space")
+    expect(chat.slow_shown).to_contain_text("read in one go")
+
+
+@pytest.mark.parametrize("way", ["let it flow", "the switch", "the key"])
+def test_switched_off_in_the_middle_all_of_it_flows(serve, visit, way):
+    said = "word " * 20
+    chat = visit(serve(ScriptedModel(said)))
+    chat.slow_motion.click()
+    chat.ask("Hi")
+    has_all(chat, len(said) + 1)
+    for _ in range(5):
+        chat.page.keyboard.press("Space")
+    {"let it flow": lambda: chat.slow_off.click(), "the switch": lambda: chat.slow_motion.click(),
+     "the key": lambda: chat.page.keyboard.press("s")}[way]()
+    assert chat.wait_for_end() == said.strip()
+    expect(chat.slow).to_be_hidden()
+    shows(chat, "cached-tokens", chat.numbers()["conversation"]["tokens"])
+    expect(chat.slow_motion).to_have_attribute("aria-pressed", "false")
+
+
+def test_stop_shows_what_was_written_until_then(serve, visit):
+    server = serve(ScriptedModel("word " * 40))
+    server.model.hold(30)
+    chat = visit(server)
+    chat.slow_motion.click()
+    chat.ask("Hi")
+    expect(chat.slow_ahead).to_contain_text("it has written 30 tokens more")
+    chat.page.keyboard.press("Space")
+    chat.page.keyboard.press("Space")
+    chat.stop.click()
+    server.model.let_go()
+    shown = chat.wait_for_end()
+    assert shown.startswith(("word " * 6).strip())
+    expect(chat.answers.last).to_have_attribute("data-state", "cancelled")
+    chat.reload()
+    assert chat.text_of(chat.answers.last) == shown
+
+
+def test_a_reload_in_the_middle_loses_nothing_and_stays_slow(serve, visit):
+    said = "word " * 20
+    server = serve(ScriptedModel(said))
+    server.model.hold(30)
+    chat = visit(server)
+    chat.slow_motion.click()
+    chat.ask("Hi")
+    expect(chat.slow_ahead).to_contain_text("it has written 30 tokens more")
+    chat.page.keyboard.press("Space")
+    chat.reload()
+    expect(chat.slow_next).to_be_focused()
+    expect(chat.slow_ahead).to_contain_text("The model is at its next token.")
+    assert chat.page.evaluate(TEXT) == ("word " * 6).strip()
+    server.model.let_go()
+    expect(chat.slow_ahead).to_contain_text("The model has finished")
+    assert chat.page.evaluate(TEXT) == ("word " * 6).strip()
+    press_to_the_end(chat)
+    assert chat.page.evaluate(TEXT) == said.strip()
+
+
+def test_a_break_of_the_line_in_the_middle_loses_nothing(serve, visit):
+    said = "word " * 20
+    server = serve(ScriptedModel(said))
+    server.model.hold(30)
+    chat = visit(server)
+    chat.slow_motion.click()
+    chat.ask("Hi")
+    expect(chat.slow_ahead).to_contain_text("it has written 30 tokens more")
+    chat.page.keyboard.press("Space")
+    chat.page.context.set_offline(True)
+    expect(chat.state).to_have_attribute("data-state", "reconnecting")
+    server.model.let_go()
+    chat.page.context.set_offline(False)
+    has_all(chat, len(said) + 1)
+    press_to_the_end(chat)
+    assert chat.page.evaluate(TEXT) == said.strip()
+    shows(chat, "cached-tokens", chat.numbers()["conversation"]["tokens"])
+
+
+def test_an_answer_that_fails_says_so_where_it_fails(serve, visit):
+    chat = visit(serve(ScriptedModel("Fine.", RuntimeError("broken"))))
+    chat.ask_and_wait("One")
+    chat.slow_motion.click()
+    chat.ask("Two")
+    expect(chat.slow_next).to_have_attribute("aria-disabled", "false")
+    press_to_the_end(chat)
+    expect(chat.answers.last).to_have_attribute("data-state", "error")

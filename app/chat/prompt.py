@@ -54,7 +54,7 @@ class PromptBuilder:
         ids_by_message: dict[str, list[int]] = {}
         encoded: list[Message] = []
         for index, message in enumerate(messages):
-            ids = message.ids if message.fingerprint == self.fingerprint else None
+            ids = message.ids if self.knows(message) else None
             if ids is None:
                 before = messages[:index]
                 last_ids = ids_by_message[before[-1].id] if before else []
@@ -63,6 +63,11 @@ class PromptBuilder:
                 encoded.append(message)
             ids_by_message[message.id] = self.without_foreign_end(ids) if message.is_reply else ids
         return Prompt([id for ids in ids_by_message.values() for id in ids], ids_by_message, encoded)
+
+    def knows(self, message: Message) -> bool:
+        """Whether its ids are this tokenizer's. Those of a chat that was taken in from a file may only say so."""
+        is_marked = message.fingerprint == self.fingerprint
+        return is_marked and max(message.ids or (), default=0) < self._tokenizer.get_vocab_size()
 
     def _encode_question(self, before: list[Message], message: Message, system: str | None,
                          last_ids: list[int]) -> list[int]:

@@ -23,6 +23,7 @@ from app.chat.recovery import delete_chats_of_sockets, mark_interrupted
 from app.chat.reply_settings import ReplySettings
 from app.chat.store import Store
 from app.chat.texts import check_text, clean, title_of
+from app.chat.transfers import Transfers
 from app.chat.turns import Turn, TurnMaker
 from app.chat.views import message_event
 from app.engine.tool_calls import ToolMarks
@@ -41,6 +42,7 @@ class Replies:
         self.publisher = Publisher(worker, store, self.hub, teller)
         self.chats = Chats(worker, store, self.hub, self.publisher, Picker(worker, store, self.publisher, teller))
         self._turns = TurnMaker(worker, store, self.publisher, teller)
+        self.transfers = Transfers(store, self.chats, self._turns)
         self._new_lock = threading.Lock()  # held while a conversation begins: one request begins one
         worker.on_event = self.publisher.sink
         mark_interrupted(store)

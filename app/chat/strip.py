@@ -11,6 +11,7 @@ This module must never change anything.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
@@ -22,20 +23,18 @@ from app.chat.store import Store
 from app.chat.token_names import TokenNames
 from app.chat.transcript import special_id
 
-HEAVY = ("chance", "runners_up")  # left off where a page has them already
-
 
 class Strips:
     def __init__(self, worker, store: Store):
         self._worker, self._store = worker, store
         self._names: TokenNames | None = None
 
-    def of(self, conversation: str, live: Sequence[LiveReply] = ()) -> dict:
+    def of(self, conversation: str, live: Sequence[LiveReply] = (), chances_from: float = 0) -> dict:
         """`tokens` in the row, in order, and `waiting`: those of the chat that are in no row. `live` are the replies that
-        are being written or have just ended."""
+        are being written or have just ended. How likely a token was is told of those from a position on."""
         messages = self._store.messages(conversation)
         main = next((reply for reply in live if reply.request.conversation == conversation), None)
-        cells = list(self._cells(messages, main))
+        cells = list(self._cells(messages, main, chances_from))
         last = _Last.of(messages, main)
         row, cached = self._row(conversation, main, [cell["id"] for cell in cells])
         shared = sum(1 for _ in takewhile(lambda pair: pair[0]["id"] == pair[1], zip(cells, row, strict=False)))
@@ -46,13 +45,11 @@ class Strips:
 
     def event(self, conversation: str, live: Sequence[LiveReply] = ()) -> dict:
         """What is in the row, without the chances: whoever wants those has seen them come, or asks for them."""
-        tokens = self.of(conversation, live)["tokens"]
-        return {"type": "strip", "tokens": [{name: value for name, value in token.items() if name not in HEAVY}
-                                            for token in tokens]}
+        return {"type": "strip", "tokens": self.of(conversation, live, chances_from=math.inf)["tokens"]}
 
     def prompt_of(self, reply: LiveReply) -> list[dict]:
         """The tokens that a reply is read from, as cells that are read."""
-        cells = self._cells(self._store.messages(reply.channel.conversation), reply)
+        cells = self._cells(self._store.messages(reply.channel.conversation), reply, reply.counts.reused)
         known = [cell for cell, id in zip(cells, reply.request.prompt_ids, strict=False) if cell["id"] == id]
         if len(known) < len(reply.request.prompt_ids):  # a tokenizer that lays the chat out anew each turn
             known = [{"id": id, "position": position, "turn": None, "message": None, "source": "read", **self.names.of(id)}
@@ -75,14 +72,14 @@ class Strips:
         ids = snapshot.kept_ids.get(conversation, chat_ids)
         return ids[:cached], min(cached, len(ids))
 
-    def _cells(self, messages: Sequence[Message], main: LiveReply | None) -> Iterator[dict]:
+    def _cells(self, messages: Sequence[Message], main: LiveReply | None, chances_from: float) -> Iterator[dict]:
         """All tokens that the next prompt begins with. `source` is how a token first came: read, written or forced."""
         position, records = 0, self._store.chances([message.id for message in messages if message.is_reply])
         builder = PromptBuilder(self._worker.tokenizer)
         for message in messages:
             if message.left_out:
                 continue
-            if message.fingerprint != builder.fingerprint:  # another model's: they will be encoded again
+            if not builder.knows(message):  # another model's: they will be encoded again
                 return
             own = main if main and main.message.id == message.id else None
             ids, masks = (own.ids, own.masks) if own else (message.ids or [], message.masks or [])
@@ -96,7 +93,7 @@ class Strips:
                         "message": message.id, "source": source}
                 if index in calls:
                     cell["call"] = calls[index]
-                if known and source == "written":
+                if known and source == "written" and position >= chances_from:
                     cell |= self.names.chances(*unpack(known, index))
                 yield cell
                 position += 1

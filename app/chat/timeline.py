@@ -11,7 +11,7 @@ A reply has one run, and one more each time that it went on after having been cu
     calls      [[token, number, state], …]: the tool call `number` came into this state before that token of the run
     ended      milliseconds until the end
     limit      tokens that the conversation might hold then
-    model      the numbers of the model that made it
+    model      the numbers of the model that made it; `windows` only where it has some
 
 This module must never know a token's text: a replay needs no tokenizer, and so no model.
 """
@@ -44,7 +44,9 @@ class Recorder:
         self._last_ms = at_ms
 
     def take_call(self, event: ToolCall, number: int) -> None:
-        self._run["calls"].append([len(self._run["times"]), number, event.state.value])
+        calls, call = self._run["calls"], [number, event.state.value]
+        if not calls or calls[-1][1:] != call:
+            calls.append([len(self._run["times"]), *call])
 
     def run(self, finished: Finished, num_kept: int, ended_s: float, snapshot: Snapshot) -> dict:
         """The whole run, when the reply has ended with `num_kept` tokens. Those that are not kept, of a tool call
@@ -54,7 +56,8 @@ class Recorder:
         model = vars(snapshot.model)
         return {**self._run, "times": self._run["times"][:count] + added, "shown": self._run["shown"][:count] + added,
                 "cached": finished.counts.cached, "ended": max(self._ms(ended_s), self._last_ms), "limit": snapshot.context,
-                "model": {name: model[name] for name in (*MODEL_TEXTS, *MODEL_NUMBERS)}}
+                "model": {name: model[name] for name in (*MODEL_TEXTS, *MODEL_NUMBERS)}
+                | ({"windows": [window or 0 for window in model["windows"]]} if any(model["windows"]) else {})}
 
     def _ms(self, at_s: float) -> int:
         return max(0, round(1000 * (at_s - self._began_s)))

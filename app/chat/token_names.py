@@ -27,6 +27,8 @@ class TokenNames:
         return name
 
     def _find(self, id: int) -> dict:
+        if id >= self._tokenizer.get_vocab_size():  # in a file that was taken in
+            return {"text": f"‹{id}›"}
         text = token_text(self._tokenizer, id)
         if self._is_special(id) if self._is_special else id in self._nine:
             return {"text": text or self._nine.get(id) or f"‹{id}›", "mark": True}

@@ -149,6 +149,10 @@ class TurnMaker:
     def _fit(self, messages: list[Message], settings: ReplySettings) -> Fitted:
         return fit(self._builder(), messages, settings.system, self._worker.snapshot().context, settings.max_tokens)
 
+    def took_in(self, conversation: str) -> None:
+        """It came from a file: this process has no memory of it that could have been lost."""
+        self._remembered.add(conversation)
+
     def _lost_tokens(self, channel: Channel, turn: Turn, settings: ReplySettings) -> int:
         """How much of what is read now a former process remembered, and had not given to another chat."""
         before = turn.replies_before()
@@ -168,9 +172,9 @@ class TurnMaker:
                              and self._teller.was_told_of_eviction(channel, before[-1].created_s)),
             was_uncached=bool(before and (before[-1].settings or {}).get("use_cache") is False))
 
-    @staticmethod
-    def _is_encoded_again(turn: Turn) -> bool:
-        return any(message.ids and message.fingerprint != turn.reply.fingerprint for message in turn.history)
+    def _is_encoded_again(self, turn: Turn) -> bool:
+        builder = self._builder()
+        return any(message.ids and not builder.knows(message) for message in turn.history)
 
     @staticmethod
     def _is_system_changed(turn: Turn, settings: ReplySettings) -> bool:

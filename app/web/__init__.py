@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def register(app) -> None:
     """Give the Flask application its pages, socket and rules. `app.extensions["glasschat"]` has the parts."""
-    from app.web import api, health, pages, socket
+    from app.web import api, health, pages, socket, transfers
     from app.web.access import init_access
     from app.web.errors import init_errors
     from app.web.json_bodies import init_json
@@ -20,7 +20,7 @@ def register(app) -> None:
     init_errors(app)
     init_json(app)
     init_proxy(app, settings.prefix)
-    for blueprint in (pages.blueprint, api.blueprint, health.blueprint):
+    for blueprint in (pages.blueprint, api.blueprint, transfers.blueprint, health.blueprint):
         app.register_blueprint(blueprint)
     app.config["SOCK_SERVER_OPTIONS"] = {"max_message_size": socket.MAX_FRAME_BYTES, "receive_bytes": 2**16}
     app.before_request(socket.prepare_socket)

@@ -76,6 +76,7 @@ export function mountSidebar({ element, chatDialog, confirm, notice, root, curre
     const had = slot(item(id), "title").textContent;
     const input = chatDialog.querySelector("input");
     input.value = had;
+    for (const link of chatDialog.querySelectorAll("[data-leads]")) link.href = `${root}c/${id}/${link.dataset.leads}`;
     const isSaved = ask(chatDialog);
     input.select();
     if (await isSaved) {

@@ -1,0 +1,270 @@
+"""A file that `exports.py` made, or somebody else: every field is checked before anything is stored.
+
+What is wrong is refused with a sentence that names the place. Text stays text. Ids are stored with the fingerprint of
+their tokenizer, and `prompt.py` takes them only where it is the running one's. This module must never store anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+
+from app.chat.chance_records import EMPTY
+from app.chat.conversation import Choice, Conversation, MemoryEvent, Message, new_id
+from app.chat.errors import ChatError
+from app.chat.exports import FORMAT, VERSION
+from app.chat.import_checks import Wrong, flag_of, is_finite, list_of, number_of, numbers_of, text_of, time_of
+from app.chat.reply_settings import ReplySettings
+from app.chat.sentences import fill
+from app.chat.texts import MAX_TEXT_BYTES, MAX_TITLE_CHARACTERS, is_blank
+from app.chat.timeline import MODEL_NUMBERS, MODEL_TEXTS
+from app.engine.messages import Reason, ToolState
+
+MAX_MESSAGES, MAX_EVENTS, MAX_SEGMENTS, MAX_TOKENS, MAX_RUNS = 4_000, 100, 10_000, 2_000_000, 1_000
+MAX_ID = 2**31 - 1
+MAX_MS = 10**9
+SEGMENT_TEXTS, SEGMENT_NUMBERS = ("expression", "result", "reason"), ("written_tokens", "forced_tokens")
+
+
+@dataclass
+class Imported:
+    conversation: Conversation
+    messages: list[Message]
+    events: list[MemoryEvent]
+    timelines: dict[str, list[dict]]
+    chances: dict[str, bytes]
+
+
+def read_import(document: object, owner: str) -> Imported:
+    """Raises ChatError. Everything in it has new ids and belongs to `owner`."""
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ChatError("bad_import", "This file is no chat that was exported from here.")
+    version = document.get("version")
+    if isinstance(version, int) and not isinstance(version, bool) and version > VERSION:
+        raise ChatError("bad_import", "This file comes from a newer Glasschat: it has version {version}, and this one reads "
+                        "version {known} at most.", version=min(version, MAX_ID), known=VERSION)
+    try:
+        if type(version) is not int or version != VERSION:
+            raise Wrong("version")
+        return _read(document, owner)
+    except Wrong as wrong:
+        raise ChatError("bad_import", "This file cannot be taken in: {place} is not what an exported chat has there.",
+                        place=str(wrong)) from None
+
+
+def _read(document: dict, owner: str) -> Imported:
+    title = text_of(document, "title", "title", MAX_TITLE_CHARACTERS * 4)
+    if is_blank(title) or len(title) > MAX_TITLE_CHARACTERS:
+        raise Wrong("title")
+    conversation = Conversation(owner, title, system=text_of(document, "system", "system", MAX_TEXT_BYTES, may_lack=True),
+                                created_s=time_of(document, "created_s"))
+    imported = Imported(conversation, [], [], {}, {})
+    new_ids: dict[str, str] = {}
+    for index, raw in enumerate(list_of(document, "messages", "messages", MAX_MESSAGES)):
+        place = f"messages[{index}]"
+        if not isinstance(raw, dict):
+            raise Wrong(place)
+        message = _message(raw, place, conversation.id)
+        old_id = text_of(raw, "id", f"{place}.id", 100)
+        if not old_id or old_id in new_ids:
+            raise Wrong(f"{place}.id")
+        new_ids[old_id] = message.id
+        message.reply_to = text_of(raw, "reply_to", f"{place}.reply_to", 100, may_lack=True)
+        imported.messages.append(message)
+        _timeline_and_chances(raw, place, message, imported)
+    _check_order(imported.messages, new_ids)
+    for index, raw in enumerate(list_of(document, "events", "events", MAX_EVENTS)):
+        imported.events.append(_event(raw, f"events[{index}]", conversation.id))
+    return imported
+
+
+def _check_order(messages: list[Message], new_ids: dict[str, str]) -> None:
+    """Questions and replies alternate; of several answers the conversation goes on with one; `reply_to` is that
+    before."""
+    before: Message | None = None
+    by_place: dict[int, list[Message]] = {}
+    for message in messages:
+        by_place.setdefault(message.place, []).append(message)
+    if sorted(by_place) != list(range(len(by_place))) or not by_place or len(by_place) % 2:
+        raise Wrong("messages: place")
+    for place, here in sorted(by_place.items()):
+        main = [message for message in here if not message.is_beside]
+        role = ("user", "assistant")[place % 2]
+        if len(main) != 1 or any(message.role != role for message in here) or (role == "user" and len(here) > 1):
+            raise Wrong("messages: role")
+        if len({message.answer for message in here}) != len(here):
+            raise Wrong("messages: answer")
+        for message in here:
+            message.reply_to = new_ids.get(message.reply_to) if message.reply_to else None
+            if message.reply_to != (before.id if before else None):
+                raise Wrong("messages: reply_to")
+        before = main[0]
+
+
+def _message(raw: dict, place: str, conversation: str) -> Message:
+    def one_of(name: str, allowed) -> str:
+        value = raw.get(name)
+        if not isinstance(value, str) or value not in allowed:
+            raise Wrong(f"{place}.{name}")
+        return value
+
+    role = one_of("role", ("user", "assistant"))
+    is_reply = role == "assistant"
+    ids = _ids(raw, place)
+    return Message(
+        conversation, number_of(raw.get("place"), f"{place}.place", MAX_MESSAGES), role, id=new_id(),
+        text=text_of(raw, "text", f"{place}.text", MAX_TEXT_BYTES),
+        segments=_segments(raw, place) if is_reply else [],
+        ids=ids, masks=_masks(raw, place, ids),
+        fingerprint=text_of(raw, "fingerprint", f"{place}.fingerprint", 200, may_lack=True) if ids is not None else None,
+        reason=one_of("reason", [reason.value for reason in Reason]) if is_reply else None,
+        error=text_of(raw, "error", f"{place}.error", 10_000, may_lack=True) if is_reply else None,
+        stats=_stats(raw, place) if is_reply else None, settings=_settings(raw, place) if is_reply else None,
+        left_out=flag_of(raw, "left_out", f"{place}.left_out"),
+        answer=number_of(raw.get("answer"), f"{place}.answer", 100) if is_reply else 0,
+        choice=one_of("choice", [choice.value for choice in Choice]) if is_reply else Choice.ONLY.value,
+        created_s=time_of(raw, "created_s", f"{place}.created_s"))
+
+
+def _ids(raw: dict, place: str) -> list[int] | None:
+    if raw.get("ids") is None:
+        return None
+    return [number_of(id, f"{place}.ids", MAX_ID) for id in list_of(raw, "ids", f"{place}.ids", MAX_TOKENS)]
+
+
+def _masks(raw: dict, place: str, ids: list[int] | None) -> list[int] | None:
+    if raw.get("masks") is None:
+        return None
+    masks = [number_of(mask, f"{place}.masks", 1) for mask in list_of(raw, "masks", f"{place}.masks", MAX_TOKENS)]
+    if len(masks) != len(ids or []):
+        raise Wrong(f"{place}.masks")
+    return masks
+
+
+def _segments(raw: dict, place: str) -> list[dict]:
+    segments = []
+    for index, segment in enumerate(list_of(raw, "segments", f"{place}.segments", MAX_SEGMENTS)):
+        where = f"{place}.segments[{index}]"
+        kind = segment.get("type") if isinstance(segment, dict) else None
+        if kind == "text":
+            segments.append({"type": "text", "text": text_of(segment, "text", where, MAX_TEXT_BYTES)})
+        elif kind == "tool_call":
+            segments.append(_tool_call(segment, where))
+        else:
+            raise Wrong(where)
+    return segments
+
+
+def _tool_call(segment: dict, where: str) -> dict:
+    state = segment.get("state")
+    if not isinstance(state, str) or state not in [each.value for each in ToolState]:
+        raise Wrong(where)
+    call = {"type": "tool_call", "state": state}
+    for name in SEGMENT_TEXTS:
+        call[name] = text_of(segment, name, where, MAX_TEXT_BYTES, may_lack=name != "expression")
+    for name in SEGMENT_NUMBERS:
+        call[name] = number_of(segment.get(name), where, MAX_TOKENS)
+    if segment.get("refusal") is not None:
+        refusal = segment["refusal"]
+        if not isinstance(refusal, dict):
+            raise Wrong(where)
+        call["refusal"] = dict(zip(("sentence", "figures"), _sentence(refusal, "sentence", where), strict=True))
+    return call
+
+
+def _stats(raw: dict, place: str) -> dict | None:
+    stats = raw.get("stats")
+    if stats is None:
+        return None
+    where = f"{place}.stats"
+    if not isinstance(stats, dict) or len(stats) > 50:
+        raise Wrong(where)
+    for name, value in stats.items():
+        if not name.isidentifier() or not (value is None or isinstance(value, bool) or is_finite(value)):
+            raise Wrong(where)
+        if name.endswith("_tokens") or name in ("seed", "top_k", "max_tokens", "without_cache"):
+            if value is not None and (not isinstance(value, int) or not 0 <= value < 2**63):
+                raise Wrong(where)
+    return dict(stats)
+
+
+def _settings(raw: dict, place: str) -> dict | None:
+    settings = raw.get("settings")
+    if settings is None:
+        return None
+    try:
+        if not isinstance(settings, dict):
+            raise Wrong(f"{place}.settings")
+        checked = ReplySettings(0.0, 0, 1).changed_by(settings)
+    except ChatError:
+        raise Wrong(f"{place}.settings") from None
+    if {"temperature", "top_k", "max_tokens"} - set(settings):
+        raise Wrong(f"{place}.settings")
+    return vars(checked)
+
+
+def _timeline_and_chances(raw: dict, place: str, message: Message, imported: Imported) -> None:
+    if not message.is_reply:
+        return
+    count = len(message.ids or [])
+    if raw.get("timeline") is not None:
+        runs = list_of(raw, "timeline", f"{place}.timeline", MAX_RUNS)
+        imported.timelines[message.id] = [_run(run, f"{place}.timeline", count) for run in runs]
+    if raw.get("chances") is not None:
+        try:
+            records = base64.b64decode(text_of(raw, "chances", f"{place}.chances", 2 * MAX_TOKENS * len(EMPTY)), validate=True)
+        except (binascii.Error, ValueError):
+            raise Wrong(f"{place}.chances") from None
+        if len(records) != count * len(EMPTY):
+            raise Wrong(f"{place}.chances")
+        imported.chances[message.id] = records
+
+
+def _run(run: object, where: str, num_tokens: int) -> dict:
+    if not isinstance(run, dict) or not isinstance(run.get("model"), dict):
+        raise Wrong(where)
+    read = {name: number_of(run.get(name), where, MAX_TOKENS) for name in ("first", "prompt", "reused", "cached", "limit")}
+    read["ended"] = number_of(run.get("ended"), where, MAX_MS)
+    read["use_cache"] = flag_of(run, "use_cache", where)
+    for name in ("times", "shown"):
+        read[name] = [number_of(value, where, MAX_MS) for value in list_of(run, name, where, MAX_TOKENS)]
+    if len(read["times"]) != len(read["shown"]) or read["first"] + len(read["times"]) > num_tokens:
+        raise Wrong(where)
+    if read["reused"] > read["prompt"]:
+        raise Wrong(where)
+    read["reads"] = [numbers_of(pair, where, (MAX_MS, read["prompt"])) for pair in list_of(run, "reads", where, MAX_TOKENS)]
+    read["calls"] = []
+    for call in list_of(run, "calls", where, MAX_SEGMENTS):
+        if not isinstance(call, list) or len(call) != 3 or call[2] not in [state.value for state in ToolState]:
+            raise Wrong(where)
+        read["calls"].append([*numbers_of(call[:2], where, (MAX_TOKENS, MAX_SEGMENTS)), call[2]])
+    model = run["model"]
+    read["model"] = {**{name: text_of(model, name, where, 200) for name in MODEL_TEXTS},
+                     **{name: number_of(model.get(name), where, 2**53 - 1) for name in MODEL_NUMBERS}}
+    if model.get("windows") is not None:
+        windows = list_of(model, "windows", where, MAX_SEGMENTS)
+        read["model"]["windows"] = [number_of(window, where, MAX_TOKENS) for window in windows]
+    return read
+
+
+def _event(raw: object, where: str, conversation: str) -> MemoryEvent:
+    if not isinstance(raw, dict):
+        raise Wrong(where)
+    text, figures = _sentence(raw, "text", where)
+    return MemoryEvent(conversation, text_of(raw, "code", where, 50), text, figures, time_of(raw, "created_s", where))
+
+
+def _sentence(raw: dict, name: str, where: str) -> tuple[str, dict]:
+    """With its figures: texts and numbers alone, so that it can be told."""
+    text, figures = text_of(raw, name, where, 2_000), raw.get("figures")
+    if not isinstance(figures, dict) or len(figures) > 50:
+        raise Wrong(where)
+    if not all(value is None or is_finite(value) or (isinstance(value, str) and len(value) <= 2_000)
+               for value in figures.values()):
+        raise Wrong(where)
+    try:
+        fill(text, figures)
+    except (TypeError, ValueError, OverflowError):
+        raise Wrong(where) from None
+    return text, dict(figures)

@@ -1,0 +1,53 @@
+"""Chats that leave as files and come in as files, and those that are played again.
+
+None of it needs the model: what is stored is all that is wanted.
+"""
+
+from __future__ import annotations
+
+from app.chat.chats import Caller, Chats
+from app.chat.conversation import Conversation, MemoryEvent, Message
+from app.chat.errors import ChatError
+from app.chat.exports import export
+from app.chat.imports import read_import
+from app.chat.replay import script_of
+from app.chat.store import Store
+from app.chat.turns import TurnMaker
+
+
+class Transfers:
+    def __init__(self, store: Store, chats: Chats, turns: TurnMaker):
+        self._store, self._chats, self._turns = store, chats, turns
+
+    def export(self, caller: Caller, id: str) -> dict:
+        """Raises NotFoundError where it is not the caller's."""
+        conversation, messages, events, timelines = self._whole(caller, id, beside=True)
+        return export(conversation, messages, events, timelines, self._store.chances([message.id for message in messages]))
+
+    def replay(self, caller: Caller, id: str) -> tuple[Conversation, list[list]]:
+        conversation, messages, events, timelines = self._whole(caller, id, beside=False)
+        return conversation, script_of(messages, timelines, events)
+
+    def take_in(self, caller: Caller, document: object) -> Conversation:
+        """A new chat of the caller's. Raises ChatError for a file that is no export."""
+        imported = read_import(document, caller.owner)
+        with self._store.transaction():
+            self._store.add_conversation(imported.conversation)
+            for message in imported.messages:
+                self._store.add_message(message)
+            for id, runs in imported.timelines.items():
+                self._store.keep_timeline(id, runs)
+            for id, records in imported.chances.items():
+                self._store.keep_chances(id, records)
+            for event in imported.events:
+                self._store.add_event(event)
+        self._turns.took_in(imported.conversation.id)
+        return imported.conversation
+
+    def _whole(self, caller: Caller, id: str, beside: bool) \
+            -> tuple[Conversation, list[Message], list[MemoryEvent], dict[str, list[dict]]]:
+        with self._chats.own(caller, id) as (conversation, _):
+            messages = self._store.messages(id) + (self._store.answers_beside(id) if beside else [])
+            if any(message.is_reply and message.reason is None for message in messages):
+                raise ChatError("busy", "An answer is still being written here. Stop it first, or wait for its end.")
+            return conversation, messages, self._store.events(id), self._store.timelines([message.id for message in messages])

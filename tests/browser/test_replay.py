@@ -1,0 +1,161 @@
+"""A chat saved as a file, opened elsewhere, and played again: without the model, with the numbers that were."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import PHONE
+from tests.browser.test_access import assert_accessible
+from tests.scripted import ScriptedModel
+
+CALC = "Sum: <|python_start|>12*3<|python_end|> is **36**.\n\nA second block."
+
+
+def options_of(chat):
+    chat.page.locator(".chat-item").first.hover()
+    chat.chat_options.first.click()
+
+
+def saved(chat, tmp_path):
+    options_of(chat)
+    with chat.page.expect_download() as download:
+        chat.export.click()
+    path = tmp_path / "chat.json"
+    download.value.save_as(path)
+    assert download.value.suggested_filename.endswith(".glasschat.json")
+    return path
+
+
+def failing():
+    raise RuntimeError("no model is here")
+
+
+def test_a_chat_is_saved_and_opened_in_another_browser(serve, visit, tmp_path):
+    server = serve(ScriptedModel(CALC))
+    chat = visit(server)
+    answer = chat.ask_and_wait("How much is it?")
+    path = saved(chat, tmp_path)
+    other = visit(server)
+    other.import_file.set_input_files(path)
+    expect(other.answers).to_have_count(1)
+    assert other.text_of(other.answers.first) == answer
+    assert other.page.url != chat.page.url
+    expect(other.page.locator(".chat-item.is-current")).to_contain_text("How much is it?")
+
+
+def test_a_file_that_is_no_chat_is_refused_with_a_sentence(serve, visit, tmp_path):
+    chat = visit(serve())
+    path = tmp_path / "other.json"
+    path.write_text('{"format": "something else"}')
+    chat.import_file.set_input_files(path)
+    expect(chat.notice).to_contain_text("This file is no chat that was exported from here.")
+    path.write_bytes(b"x" * (8 * 2**20 + 1))
+    chat.import_file.set_input_files(path)
+    expect(chat.notice).to_contain_text("too large")
+    expect(chat.page.locator(".chat-item")).to_have_count(0)
+
+
+def test_a_replay_needs_no_model_and_ends_with_the_text_and_the_numbers_that_were(serve, visit):
+    server = serve(ScriptedModel(CALC, "Short."))
+    chat = visit(server)
+    first = chat.ask_and_wait("How much is it?")
+    second = chat.ask_and_wait("And now?")
+    chat.page.wait_for_function("document.querySelector('#state').dataset.state === 'idle'")
+    last, address = chat.numbers(), chat.page.url.removeprefix(server.url)
+    stored = server.parts.store.path.parent
+    server.stop()
+    server._tokenizer, server.model.broken = None, True  # from here on the server has a model that cannot be loaded
+    import app as application
+    had, application._load = application._load, lambda settings: failing()
+    try:
+        server.start()
+        assert server.parts.store.path.parent == stored
+        replay = visit(server, address + "/replay", like=chat)
+        expect(replay.replay_mark).to_have_text("Replay")
+        assert server.parts.worker.snapshot().state == "failed"
+        expect(replay.answers).to_have_count(0)
+        replay.replay_speed.select_option("16")
+        replay.replay_play.click()
+        expect(replay.state).to_have_text("Replay: this was all")
+        assert [replay.text_of(replay.answers.nth(index)) for index in (0, 1)] == [first, second]
+        for hook, wanted in (("cached-tokens", last["conversation"]["tokens"]), ("cache-memory", last["conversation"]["bytes_used"]),
+                             ("reused-tokens", last["last_reply"]["reused"]), ("read-tokens", last["last_reply"]["read"])):
+            assert replay.number(hook) == wanted
+        assert replay.tool_call.get_attribute("data-state") == "done"
+        assert replay.page.locator("strong", has_text="36").count() == 1
+    finally:
+        application._load = had
+
+
+def test_a_replay_is_stepped_paused_sought_and_begun_again(serve, visit):
+    chat = visit(serve(ScriptedModel("abcdef", seconds_per_token=0.05)))
+    chat.ask_and_wait("hi")
+    options_of(chat)
+    chat.open_replay.click()
+    expect(chat.replay_mark).to_be_visible()
+    chat.replay_step.click()  # the reading
+    expect(chat.questions).to_have_text("hi")
+    expect(chat.cached_tokens).to_have_attribute("data-value", "6")
+    for letters, tokens in (("a", "6"), ("ab", "7"), ("abc", "8")):
+        chat.replay_step.click()
+        expect(chat.answers.first.locator(".message__body")).to_contain_text(letters)
+        expect(chat.cached_tokens).to_have_attribute("data-value", tokens)
+    assert chat.text_of(chat.answers.first) == "abc"
+    chat.replay_restart.click()
+    expect(chat.answers).to_have_count(0)
+    expect(chat.cached_tokens).to_have_attribute("data-value", "0")
+    chat.replay_speed.select_option("0.25")
+    chat.replay_play.click()
+    expect(chat.replay_play).to_have_text("Pause")
+    expect(chat.answers.first.locator(".message__body")).to_contain_text("a")
+    chat.replay_play.click()
+    expect(chat.replay_play).to_have_text("Play")
+    held = chat.text_of(chat.answers.first)
+    chat.page.wait_for_timeout(500)
+    assert chat.text_of(chat.answers.first) == held != "abcdef"
+    chat.replay_position.focus()
+    chat.page.keyboard.press("End")
+    expect(chat.answers.first).to_have_attribute("data-state", "done")
+    assert chat.text_of(chat.answers.first) == "abcdef"
+    chat.page.keyboard.press("Home")
+    expect(chat.answers).to_have_count(0)
+
+
+def test_the_numbers_of_every_step_are_those_that_the_server_told(serve, visit):
+    """Token for token: what the script's counting gives is what the engine counted."""
+    server = serve(ScriptedModel(CALC, "Fine.", seconds_per_token=0.04))
+    chat = visit(server)
+    chat.ask_and_wait("One")
+    told = chat.frames("cache", "token")
+    chat.ask_and_wait("Two")
+    chat.page.wait_for_function("document.querySelector('#state').dataset.state === 'idle'")
+    live = {frame["cache"]["last_reply"]["written"]: frame["cache"] for frame in told
+            if frame["type"] == "cache" and frame["cache"]["last_reply"]["written"]}
+    options_of(chat)
+    chat.open_replay.click()
+    expect(chat.replay_mark).to_be_visible()
+    played = chat.page.evaluate("""async () => {
+        const { expand } = await import("/static/js/replay_script.js");
+        const script = JSON.parse(document.getElementById("page-data").textContent).script;
+        return expand(script).flatMap((entry) => entry.events).filter((event) => event.type === "cache").map((event) => event.cache);
+    }""")
+    second = played[[i for i, cache in enumerate(played) if cache["last_reply"]["reused"]][0]:]
+    by_written = {cache["last_reply"]["written"]: cache for cache in second}
+    assert len(live) > 2
+    for written, cache in live.items():
+        assert by_written[written]["last_reply"] == cache["last_reply"]
+        assert by_written[written]["conversation"] == cache["conversation"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("screen", [{}, PHONE], ids=["desktop", "phone"])
+def test_axe_finds_nothing_on_the_replay_page(serve, visit, scheme, screen):
+    server = serve(ScriptedModel(CALC))
+    chat = visit(server, color_scheme=scheme, reduced_motion="reduce", **screen)
+    chat.ask_and_wait("Hello")
+    chat.page.goto(chat.page.url + "/replay")
+    assert_accessible(chat)
+    chat.replay_position.focus()
+    chat.page.keyboard.press("End")
+    expect(chat.answers).to_have_count(1)
+    assert_accessible(chat)
+    assert chat.page.evaluate("document.documentElement.scrollWidth") <= chat.page.viewport_size["width"]

@@ -44,7 +44,7 @@ function showAnswer({ shape, ...numbers }) {
   put("each", say("what.each", { token: bytes(Number(numbers.bytes_per_token)), each: bytes(Number(numbers.bytes_each)) }),
     numbers.bytes_per_token);
   for (const name of ["layers", "kv", "head", "context", "people"]) put(`factor-${name}`, count(shape[name]));
-  put("factor-bytes", shape.bits === 4 ? "½" : count(shape.bits / 8));
+  put("factor-bits", shape.bits === 4 ? "½" : count(shape.bits / 8));
   put("exact", count(numbers.bytes));
 }
 
@@ -135,12 +135,10 @@ function explain(name) {
   for (const why of whys.children) why.classList.toggle("is-shown", why.dataset.why === name);
 }
 for (const button of page.querySelectorAll("[data-factor]")) {
-  const name = button.dataset.factor === "bytes" ? "bits" : button.dataset.factor;
-  for (const type of ["pointerenter", "focus", "click"]) button.addEventListener(type, () => explain(name));
+  for (const type of ["pointerenter", "focus", "click"]) button.addEventListener(type, () => explain(button.dataset.factor));
 }
 page.querySelector(".product").addEventListener("pointerleave", () => {
-  const focused = document.activeElement?.dataset.factor;
-  explain(!focused ? "hint" : focused === "bytes" ? "bits" : focused);
+  explain(document.activeElement?.dataset.factor ?? "hint");
 });
 page.querySelector(".product").addEventListener("focusout", (event) => {
   if (!event.relatedTarget?.dataset?.factor) explain("hint");

@@ -18,8 +18,8 @@ from app.chat.errors import NotFoundError
 from app.chat.store import Store
 from app.chat.texts import clean
 
-EVENTS_KEPT = 2000         # of one conversation
 EVENTS_REPLAYED = 500      # more than these missed: a snapshot is shorter
+EVENTS_KEPT = EVENTS_REPLAYED  # of one conversation
 CHANNELS_WITH_EVENTS = 64  # conversations whose last events are kept
 SEQ_RESERVED = 1000        # numbers written ahead, so that not each event is a write to disk
 OUTBOX_EVENTS = 4000

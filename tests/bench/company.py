@@ -1,6 +1,6 @@
 """Whether company changes a reply: the same seeded requests alone, together, joining late, and in other rows.
 
-    .venv/bin/python -m tests.bench.company [--tokens 20000] [--seed 1] [--model, --dtype, --device, --threads as for serve]
+    .venv/bin/python -m tests.bench.company [--tokens 20000] [--seed 1] [--model, --dtype, ... as for serve]
 
 Rounds of eight requests each, short and long, hot and cold. Each is served alone; then all eight at once; then
 joining one after another at random moments, in another order and so in other rows. The ids must be the same every
@@ -89,8 +89,9 @@ def requests(tokenizer, number: int, rng: random.Random) -> list[Request]:
         ids = tokenizer.render_for_completion({"messages": [{"role": "user", "content": text},
                                                             {"role": "assistant", "content": ""}]})
         name = f"round {number}, request {each}"
-        made.append(Request(name, name, tuple(ids), temperature=rng.choice((0.0, 0.2, 0.8, 1.0)), top_k=rng.choice((None, 50)),
-                            max_tokens=rng.choice((64, 256, 400)), seed=rng.randrange(2**31)))
+        made.append(Request(name, name, tuple(ids), temperature=rng.choice((0.0, 0.2, 0.8, 1.0)),
+                            top_k=rng.choice((None, 50)), max_tokens=rng.choice((64, 256, 400)),
+                            seed=rng.randrange(2**31)))
     return made
 
 
@@ -110,7 +111,8 @@ def main() -> int:
         compare(model, tokenizer, requests(tokenizer, number, rng), settings.context, rng, found)
         number += 1
         print(f"{found.tokens:,} tokens, {len(found.differing)} replies differ", file=sys.stderr, flush=True)
-    print(f"{found.tokens:,} tokens in {found.replies} replies ({settings.dtype}, {time.monotonic() - started:.0f} s), each made "
+    seconds = time.monotonic() - started
+    print(f"{found.tokens:,} tokens in {found.replies} replies ({settings.dtype}, {seconds:.0f} s), each made "
           f"alone, among seven others and joining in the middle, {found.other_rows} times in another row: "
           f"{'all the same' if not found.differing else f'{len(found.differing)} differ'}")
     for sentence in found.differing[:20]:

@@ -1,8 +1,8 @@
 """Many people at once: N sockets ask short and long questions of one real server.
 
-    .venv/bin/python -m tests.bench.load [--people 8] [--turns 3] [--tokens 100] [--port 8000] [--model, ... as for serve]
-    .venv/bin/python -m tests.bench.load --paste 1500       one person pastes so many tokens while the others are written to
-    .venv/bin/python -m tests.bench.load --remembered 1500  20 more tokens after so many that are remembered, and after 100
+    .venv/bin/python -m tests.bench.load [--people 8] [--turns 3] [--tokens 100] [--model, --port, ... as for serve]
+    .venv/bin/python -m tests.bench.load --paste 1500       one person pastes so many tokens while others are written to
+    .venv/bin/python -m tests.bench.load --remembered 1500  20 more tokens after so many remembered ones, and after 100
 
 Prints seconds to the first token and milliseconds between tokens (median, 95th of a hundred, worst), tokens a
 second, and how fair it was: the slowest person's speed, of the fastest's. A token counts when its frame arrives.
@@ -91,7 +91,7 @@ def main() -> int:
     parser.add_argument("--people", type=int, default=8)
     parser.add_argument("--turns", type=int, default=3, help="turns of each, or rounds of --paste and --remembered")
     parser.add_argument("--tokens", type=int, default=100)
-    parser.add_argument("--paste", type=int, help="one person pastes about so many tokens among people who are written to")
+    parser.add_argument("--paste", type=int, help="one person pastes about so many tokens while others are written to")
     parser.add_argument("--remembered", type=int, help="time to the first token after about so many remembered tokens")
     args = parser.parse_args()
     settings = Settings.from_args(args)
@@ -206,7 +206,8 @@ def line(name: str, figure: str) -> None:
 
 
 def _three(values: list[float], scale: float) -> str:
-    return "  ".join(f"{scale * values[min(len(values) - 1, int(len(values) * share))]:8.2f}" for share in (0.5, 0.95, 1.0))
+    chosen = (values[min(len(values) - 1, int(len(values) * share))] for share in (0.5, 0.95, 1.0))
+    return "  ".join(f"{scale * value:8.2f}" for value in chosen)
 
 
 if __name__ == "__main__":

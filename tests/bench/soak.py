@@ -101,19 +101,19 @@ def worker_of(server_pid: int) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_options(parser, "model", "device", "dtype", "threads", "port", "context", "rows")
-    parser.set_defaults(context="512")
+    add_options(parser, "model", "device", "dtype", "threads", "port", "context", "rows", "seed")
+    parser.set_defaults(context="512", seed="1")
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--people", "--clients", type=int, default=16)
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--compare", type=int, default=None, help="compare so many answers at most, drawn at random")
     args = parser.parse_args()
     settings = Settings.from_args(args)
     with tempfile.TemporaryDirectory() as data:
         with serving(settings, settings.port, data) as process:
             server = SimpleNamespace(port=settings.port, host=f"127.0.0.1:{settings.port}")
-            soaked = soak(server, worker_of(process.pid), Path(data) / FILE_NAME, args.people, args.minutes * 60, args.seed)
-    soaked.faults += compare(soaked.records, settings, args.compare, args.seed)
+            soaked = soak(server, worker_of(process.pid), Path(data) / FILE_NAME, args.people, args.minutes * 60,
+                          settings.seed)
+    soaked.faults += compare(soaked.records, settings, args.compare, settings.seed)
     report(soaked, args.minutes)
     return 1 if soaked.faults else 0
 

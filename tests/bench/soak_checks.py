@@ -90,7 +90,8 @@ def _faults_of_chat(person: Person, id: str, rows: list) -> list[str]:
         faults.append(f"somebody else's question is in chat {id}: {questions}")
     if [row["place"] for row in line] != list(range(len(line))):
         faults.append(f"the places in chat {id} are {[row['place'] for row in line]}")
-    faults += [f"an answer in chat {id} never ended" for row in rows if row["role"] == "assistant" and row["reason"] is None]
+    faults += [f"an answer in chat {id} never ended" for row in rows
+               if row["role"] == "assistant" and row["reason"] is None]
     page = person.browser.get(f"/c/{id}").text
     ids_shown = [match[1] for match in ARTICLE.finditer(page)]
     beside = {row["id"] for row in rows if is_beside(row)}
@@ -122,4 +123,6 @@ def memory_faults(people: list[Person], browser) -> list[str]:
 def database_faults(database: Path, messages: int) -> list[str]:
     limit = DATABASE_BYTES + messages * DATABASE_BYTES_A_MESSAGE
     size = sum(path.stat().st_size for path in database.parent.glob(database.name + "*"))
-    return [f"the database has {size:,} bytes after {messages} questions; {limit:,} would be sane"] if size > limit else []
+    if size <= limit:
+        return []
+    return [f"the database has {size:,} bytes, and {limit:,} would be sane after {messages} messages"]

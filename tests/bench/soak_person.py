@@ -77,8 +77,9 @@ class Person:
             names, weights = zip(("send", 40), ("edit", 8), ("regenerate", 8), ("go_on", 4), ("pick", 8), ("begin", 6),
                                  ("delete", 4), ("turn_to_another", 6), ("kill", 5), ("reload", 6), strict=True)
         else:
-            names, weights = zip(("nothing", 60), ("stop", 14), ("stop_twice", 6), ("send_behind_stop", 6), ("begin", 3),
-                                 ("delete", 3), ("turn_to_another", 3), ("kill", 6), ("reload", 6), strict=True)
+            names, weights = zip(("nothing", 60), ("stop", 14), ("stop_twice", 6), ("send_behind_stop", 6),
+                                 ("begin", 3), ("delete", 3), ("turn_to_another", 3), ("kill", 6), ("reload", 6),
+                                 strict=True)
         name = self.random.choices(names, weights)[0]
         self.acts[name.replace("_", " ")] += 1
         getattr(self, "_" + name)()

@@ -66,10 +66,11 @@ class Records:
             prompt, ids = record.prompt(foreign_ends), record.ids
             if record.prompt_tokens not in (None, len(prompt)):
                 faults.append(f"an answer was made from {record.prompt_tokens} tokens, and {len(prompt)} are stored")
-            fresh = [column[0] for column, _ in engine.generate(prompt, max_tokens=len(ids), temperature=0.0)] if ids else []
+            columns = engine.generate(prompt, max_tokens=len(ids), temperature=0.0) if ids else ()
+            fresh = [column[0] for column, _ in columns]
             if tuple(fresh) != ids:
                 same = next((at for at, (a, b) in enumerate(zip(fresh, ids)) if a != b), min(len(fresh), len(ids)))
-                faults.append(f"an answer of {len(ids)} tokens to {len(prompt)} differs from a fresh run from token {same} on")
+                faults.append(f"an answer of {len(ids)} tokens to {len(prompt)} differs from a fresh run's from {same} on")
         return faults
 
 

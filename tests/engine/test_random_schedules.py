@@ -125,7 +125,8 @@ def test_random_schedules_lose_no_row_leak_nothing_and_change_no_reply(family, s
 
 
 def test_of_two_long_prompts_the_older_is_read_first_and_a_short_one_does_not_overtake():
-    scheduler = Scheduler(tiny_llama(vocab_size=265, sequence_len=900, n_layer=1), PlainTokenizer(), rows=3, context=900)
+    model = tiny_llama(vocab_size=265, sequence_len=900, n_layer=1)
+    scheduler = Scheduler(model, PlainTokenizer(), rows=3, context=900)
     ended, lengths = [], {"first": 800, "second": 800, "short": 3}
     for name, length in lengths.items():
         scheduler.submit(Request(name, name, (BOS,) * length, temperature=0.0, max_tokens=1),

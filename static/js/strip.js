@@ -15,7 +15,7 @@ const FETCH_EVERY_MS = 1000;
 
 /** `conversation()`: the id of the chat, or null. `cache`: the `cache` object that the page came with. */
 export function mountStrip({ section, dialog, messages, root, conversation, cache }) {
-  const tokens = newTokenList();
+  const tokens = newTokenList(conversation() !== null);
   const box = slot(section, "cells");
   const cells = mountCells(box);
   const card = mountCard(section.querySelector(".token-card"));
@@ -53,6 +53,7 @@ export function mountStrip({ section, dialog, messages, root, conversation, cach
     setText(slot(section, "none"), tokens.cached ? "" : isForgotten
       ? say("strip.nothing", { tokens: count(tokens.list.length) }) : say("strip.empty"));
     box.setAttribute("aria-valuemax", Math.max(0, shownCount() - 1));
+    if (pinned === null) box.setAttribute("aria-valuetext", say("strip.said", { tokens: count(tokens.cached) }));
     trace.opener.disabled = !tokens.list.length;
   }
 

@@ -6,12 +6,12 @@
 // `reading` and `token` events let it grow, a `strip` event says what it should be, and where it cannot be known from
 // events it says so: `isLost`, and whoever holds it fetches the whole.
 
-export function newTokenList() {
+/** `isLost`: whether there are tokens that it was not told of. */
+export function newTokenList(isLost = false) {
   let list = [];
   let cached = 0;
   let live = null;       // the message that is being written into the cache
   let changedFrom = 0;   // the first cell that is not as it was when `taken` last
-  let isLost = false;
 
   const touch = (at) => { changedFrom = Math.min(changedFrom, at); };
 

@@ -70,7 +70,7 @@ class Records:
             fresh = [column[0] for column, _ in columns]
             if tuple(fresh) != ids:
                 same = next((at for at, (a, b) in enumerate(zip(fresh, ids)) if a != b), min(len(fresh), len(ids)))
-                faults.append(f"an answer of {len(ids)} tokens to {len(prompt)} differs from a fresh run's from {same} on")
+                faults.append(f"an answer of {len(ids)} tokens to {len(prompt)} differs from a fresh one from {same} on")
         return faults
 
 

@@ -38,8 +38,8 @@ def to_json(event: dict) -> str:
 class Outbox:
     """What waits to be sent to one listener. `wake` is called, on any thread, when something was put in."""
 
-    def __init__(self, owner: str, wake: Callable[[], None] = lambda: None):
-        self.owner = owner
+    def __init__(self, owner: str, wake: Callable[[], None] = lambda: None, lists_chats: bool = False):
+        self.owner, self.lists_chats = owner, lists_chats
         self.channels: set[Channel] = set()
         self.overflowed = False
         self.closed = False  # whoever sends should say goodbye
@@ -200,12 +200,13 @@ class Hub:
             channel.leave(outbox)
 
     def tell_session(self, owner: str, conversation: str, event: dict, but: Outbox | None = None) -> None:
-        """To the listeners of a browser session, `but` one, and those that listen to the conversation and hear it there:
-        this is for their lists of chats, and has no `seq`."""
+        """To those of a browser session who list its chats, `but` one, and those that listen to the conversation and hear
+        it there. It has no `seq`."""
         with self._lock:
             channel = self._channels.get(conversation)
             heard_by = channel.listeners if channel else ()
-            outboxes = [box for box in self._outboxes if box.owner == owner and box is not but and box not in heard_by]
+            outboxes = [box for box in self._outboxes if box.owner == owner and box.lists_chats and box is not but
+                        and box not in heard_by]
         frame = to_json({**event, "type": "listed", "conversation": conversation}) if outboxes else ""
         for outbox in outboxes:
             outbox.put(frame)

@@ -63,7 +63,7 @@ class Listener:
 
     def __init__(self, ws, parts, owner: str, root: str):
         self._ws, self._replies, self._races = ws, parts.replies, parts.races
-        self._outbox = Outbox(owner, wake=ws.event.set)
+        self._outbox = Outbox(owner, wake=ws.event.set, lists_chats="list" in request.args)
         self.caller = Caller(owner, self._outbox, root)
         self._pinged_at = time.monotonic()
         self._engine_state = "ready"

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.scripted import ScriptedModel
-from tests.web.talk import Browser
+from tests.web.talk import Browser, Socket
 
 
 @pytest.fixture
@@ -165,10 +165,11 @@ def test_layers_that_do_not_look_back_over_everything_are_named_with_the_model(s
 def test_other_pages_of_the_same_browser_hear_of_a_chat_that_is_new_renamed_or_deleted(serve):
     server = serve()
     browser = Browser(server)
-    asks, looks, stranger = browser.socket(), browser.socket(), Browser(server).socket()
-    looks.say("ping")
-    stranger.say("ping")
-    looks.until("pong"), stranger.until("pong")
+    asks, listens_only, stranger = browser.socket(), browser.socket(), Browser(server).socket()
+    looks = Socket(server, {"Cookie": browser.cookie}, path="/ws?list=chats")
+    for socket in (looks, listens_only, stranger):
+        socket.say("ping")
+        socket.until("pong")
     asks.ask("hi")
     listed = looks.until("listed")
     assert (listed["conversation"], listed["title"], listed["url"]) == (asks.conversation, "hi", f"/c/{asks.conversation}")
@@ -177,4 +178,5 @@ def test_other_pages_of_the_same_browser_hear_of_a_chat_that_is_new_renamed_or_d
     assert looks.until("listed")["title"] == "named"
     asks.say("delete", conversation=asks.conversation)
     assert looks.until("listed")["deleted"] is True
+    listens_only.silence()
     stranger.silence()

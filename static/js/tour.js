@@ -103,6 +103,7 @@ export function mountTour({ card, openers, page }) {
       go(tour.start);
     });
   }
+  document.addEventListener("change", () => { if (tour.isOpen) paint(); }); // what it suggests hangs on a switch
   if (location.hash === "#tour") {
     history.replaceState(null, "", location.pathname + location.search);
     tour.start();

@@ -1,0 +1,162 @@
+"""The tour: eight steps over the visitor's own chat, each seen by itself when it was done, none of them in the way."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import PHONE, RunningServer
+from tests.browser.test_access import assert_accessible
+from tests.scripted import ByteTokenizer, ScriptedModel
+
+TITLES = ["Ask something", "Reading, then writing", "Ask again", "Let it calculate", "Change the beginning",
+          "Without the cache", "The race", "Forget"]
+COVERS = """() => {
+    const card = document.getElementById("tour").getBoundingClientRect();
+    const it = document.querySelector(".is-pointed")?.getBoundingClientRect();
+    return !it ? "nothing is pointed at" : card.left < it.right && it.left < card.right
+        && card.top < it.bottom && it.top < card.bottom;
+}"""
+TAKE_UP_AT = "at => localStorage.setItem('tour', JSON.stringify({isOpen: true, at, done: {}}))"
+
+
+class WithoutCalculator(ByteTokenizer):
+    def encode_special(self, name):
+        if "python" in name or "output" in name:
+            raise KeyError(name)
+        return super().encode_special(name)
+
+
+def at_step(chat, at: int) -> None:
+    chat.page.evaluate(TAKE_UP_AT, at)
+    chat.reload()
+    expect(chat.tour_title).to_have_text(TITLES[at])
+
+
+def test_each_step_is_done_by_doing_it_and_seen_by_itself(serve, visit):
+    answers = {"What is 123 × 456?": "<|python_start|>123*456<|python_end|> it is."}
+    chat = visit(serve(ScriptedModel(lambda question: answers.get(question, "An answer."))))
+    chat.tour_start.click()
+    expect(chat.tour_title).to_have_text(TITLES[0])
+    expect(chat.tour_title).to_be_focused()
+    expect(chat.page.locator("#composer-form")).to_contain_class("is-pointed")
+    chat.ask_and_wait("A question of my own")
+    expect(chat.tour_title).to_have_text(TITLES[1])
+    reply = chat.numbers()
+    expect(chat.tour_text).to_contain_text(f"It read {reply['last_reply']['read']} tokens in one go and wrote "
+                                           f"{reply['last_reply']['written']}, one after the other. "
+                                           f"{reply['conversation']['tokens']} are remembered")
+    chat.tour_next.click()
+    expect(chat.page.locator(".tile[data-origin=reused]")).to_contain_class("is-pointed")
+    chat.tour_suggest.click()
+    expect(chat.tour_text).to_contain_text(f"{reply['conversation']['tokens']} tokens were reused")
+    chat.tour_next.click()
+    chat.tour_suggest.click()
+    expect(chat.tour_text).to_contain_text("tokens were put in")
+    chat.tour_next.click()
+    expect(chat.questions.first).to_contain_class("is-pointed")
+    chat.questions.first.get_by_test_id("edit").click()
+    chat.edit_text.fill("A changed question")
+    chat.edit_send.click()
+    chat.confirm_yes.click()
+    expect(chat.tour_text).to_contain_text("tokens from before the change were kept")
+    chat.tour_next.click()
+    expect(chat.tour_suggest).to_be_hidden()
+    chat.use_cache.uncheck()
+    chat.tour_suggest.click()
+    expect(chat.tour_text).to_contain_text("With the cache, at most")
+    chat.use_cache.check()
+    chat.tour_next.click()
+    chat.tour_race.click()
+    expect(chat.tour_text).to_contain_text("start the race")
+    expect(chat.race_start).to_contain_class("is-pointed")
+    chat.race_start.click()
+    expect(chat.tour_text).to_contain_text("times as fast")
+    chat.tour_next.click()
+    chat.tour_chat.click()
+    expect(chat.questions.first).to_contain_text("A changed question")
+    expect(chat.tour_title).to_have_text(TITLES[7])
+    chat.tour_forget.click()
+    chat.forget_yes.click()
+    expect(chat.page.locator("#welcome")).to_be_visible()
+    expect(chat.tour_text).to_contain_text("Gone: your chats")
+    expect(chat.notice).to_be_hidden()
+    chat.tour_next.click()
+    expect(chat.tour_title).to_have_text("That was the tour")
+
+
+def test_it_is_left_taken_up_and_every_step_can_be_skipped(serve, visit):
+    chat = visit(serve())
+    chat.tour_start.click()
+    for title in TITLES[:3]:
+        expect(chat.tour_title).to_have_text(title)
+        chat.tour_skip.click()
+    chat.tour_close.click()
+    expect(chat.tour).to_be_hidden()
+    chat.reload()
+    expect(chat.send).to_be_enabled()
+    expect(chat.tour).to_be_hidden()
+    chat.tour_open.click()
+    for title in TITLES[3:]:
+        expect(chat.tour_title).to_have_text(title)
+        chat.tour_skip.click()
+    expect(chat.tour_title).to_have_text("That was the tour")
+    chat.tour_again.click()
+    expect(chat.tour_title).to_have_text(TITLES[0])
+
+
+def test_a_model_that_does_not_calculate_is_not_made_out_to(serve, visit):
+    chat = visit(serve())
+    at_step(chat, 3)
+    chat.tour_suggest.click()
+    expect(chat.tour_text).to_contain_text("It answered without the calculator")
+    expect(chat.tour_skip).to_be_visible()
+
+
+def test_a_model_without_a_calculator_is_told_of_before_it_is_asked(tmp_path, visit):
+    server = RunningServer(tmp_path, ScriptedModel("Hello."), WithoutCalculator(), {})
+    try:
+        chat = visit(server)
+        chat.ask_and_wait("Hello")
+        at_step(chat, 3)
+        expect(chat.tour_text).to_contain_text("has no calculator")
+        expect(chat.tour_suggest).to_be_hidden()
+    finally:
+        server.stop()
+
+
+def test_the_deletion_of_the_chat_is_a_way_to_forget_it(serve, visit):
+    chat = visit(serve())
+    chat.ask_and_wait("Hello")
+    at_step(chat, 7)
+    chat.page.locator(".chat-item").hover()
+    chat.chat_options.click()
+    chat.delete.click()
+    chat.confirm_yes.click()
+    expect(chat.tour_text).to_contain_text("Gone: your chats")
+
+
+@pytest.mark.parametrize("screen", [{}, PHONE], ids=["desktop", "phone"])
+def test_no_step_covers_what_it_speaks_of(serve, visit, screen):
+    chat = visit(serve(), **screen)
+    chat.ask_and_wait("Hello")
+    at_step(chat, 0)
+    for title in TITLES:
+        expect(chat.tour_title).to_have_text(title)
+        if title != "The race":  # that is on another page
+            assert chat.page.evaluate(COVERS) is False, title
+        chat.tour_skip.click()
+    assert chat.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_on_the_tour(serve, visit, scheme):
+    chat = visit(serve(), color_scheme=scheme, reduced_motion="reduce")
+    chat.ask_and_wait("Hello")
+    at_step(chat, 2)
+    assert_accessible(chat)
+    chat.ask_and_wait("Once more")
+    expect(chat.tour_next).to_be_visible()
+    assert_accessible(chat)
+    at_step(chat, 6)
+    chat.tour_race.click()
+    expect(chat.tour_text).to_contain_text("start the race")
+    assert_accessible(chat)

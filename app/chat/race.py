@@ -77,7 +77,7 @@ class LiveRace:
         try:
             while not isinstance(event := self._next(), RaceFinished):
                 if event is not None:
-                    self._tell(progress_event(event))
+                    self._tell({**progress_event(event), "max_tokens": self.asked["max_tokens"]})
                 elif not self._watchers and time.monotonic() - self._watched_at > ABANDONED_AFTER_S:
                     self._worker.stop_race(self.id)
                 elif not self._worker.alive:

@@ -83,6 +83,8 @@ export function mountRaceForm({ form, root, limits, pace, tells, started }) {
       prompt.focus();
       return;
     }
+    clearTimeout(timer); // what it takes is told by the measuring itself
+    asking?.abort();
     started({ text: prompt.value, max_tokens: tokens(), seed: Math.max(0, whole(seed, 42)), temperature: Number(choice.value) });
   });
   growWithText(prompt);

@@ -42,6 +42,7 @@ def test_both_lanes_are_told_token_for_token(browser):
     assert measured["cached"]["reason"] == "stop" and measured["cached"]["disturbed"] == 0
     stages = [event["state"] for event in socket.of("race")]
     assert stages[0] == "begun" and stages[-1] == "done"
+    assert all(event["max_tokens"] == 50 for event in socket.of("race")[1:-1])
 
 
 def test_length_and_seed_may_be_left_out(browser):

@@ -98,7 +98,8 @@ def test_what_was_drawn_against_the_odds_says_so_also_after_a_reload(serve, visi
             said = logits[..., -1, :].argmax(-1)
             logits[..., -1, :] = -1e9
             logits[..., -1, ord("n")] = 1.0986  # three times as likely as the other
-            return logits.scatter(-1, said[..., None, None], 0.0)
+            logits[:, -1].scatter_(-1, said[:, None], 0.0)
+            return logits
 
     chat = visit(serve(Torn("y"), max_tokens=1, temperature=100.0))
     chat.ask_and_wait("One?")

@@ -17,7 +17,7 @@ from app.chat.conversation import MemoryEvent, Message
 from app.chat.memory_events import event_of
 from app.chat.parts import Parts
 from app.chat.transcript import ToolSegment
-from app.chat.views import message_event
+from app.chat.views import edges_of, message_event
 from app.engine.messages import ToolState
 
 PAUSE_MS = 700  # before a question, and before its answer begins
@@ -33,7 +33,8 @@ def script_of(messages: Sequence[Message], timelines: dict[str, list[dict]], eve
             continue
         until_s = messages[index + 1].created_s if index + 1 < len(messages) else float("inf")
         own, waiting = _split(waiting, lambda event, until_s=until_s: event.created_s < until_s)
-        played = list(_with_memory_events(_played(message, timelines.get(message.id, [])), own, message.created_s))
+        runs = timelines.get(message.id, [])
+        played = list(_with_memory_events(_played(message, runs, messages[:index + 1]), own, message.created_s))
         script += [[now + at, *rest] for at, *rest in played]
         now += played[-1][0]
     return script
@@ -54,14 +55,18 @@ def _with_memory_events(played: Iterator[list], events: list[MemoryEvent], began
             yield [entry[0], waiting.pop(0)[1]]
 
 
-def _played(message: Message, runs: list[dict]) -> Iterator[list]:
-    """One reply, its times counted from its beginning."""
+def _played(message: Message, runs: list[dict], so_far: Sequence[Message]) -> Iterator[list]:
+    """One reply, its times counted from its beginning. `so_far` are the messages up to it."""
     yield [0, message_event(replace(message, segments=[], text="", reason=None), edge="written")]
     reply, now = _Reply(message), 0
     for run in runs:
         yield [now, {"type": "run", "message": message.id, "prompt": run["prompt"], "reused": run["reused"],
                      "use_cache": run["use_cache"], "cached": run["cached"], "limit": run["limit"], "model": run["model"]}]
-        yield from ([now + at, *rest] for at, *rest in reply.play(run))
+        edges = {"type": "edges", "edges": edges_of(so_far, (), run["cached"])}
+        for at, *rest in reply.play(run):
+            yield [now + at, *rest]
+            if isinstance(rest[0], dict) and rest[0]["type"] == "reading" and rest[0]["done"] == run["prompt"]:
+                yield [now + at, edges]
         now += run["ended"]
     for event in reply.rest():
         yield [now, event]

@@ -107,5 +107,6 @@ slot(player, "position").addEventListener("input", (event) => {
   pause();
 });
 mountDrawer(element("panel"), "(width < 54rem)");
+for (const button of player.querySelectorAll("button")) button.disabled = false;
 begin();
 paint();

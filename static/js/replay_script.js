@@ -10,7 +10,7 @@ export function expand(script) {
       counted = countsOf(what);
       return { at, events: [counted.cache()], isStep: false };
     }
-    if (what.type === "reading") return { at, events: [{ ...what, isStep: true }, counted.read(what)], isStep: true };
+    if (what.type === "reading") return { at, events: [{ ...what, isStep: true }, counted.read(what)], isStep: what.done > what.reused };
     if (what.type === "done" && counted) return { at, events: [what, counted.end(), { type: "state", state: "idle" }], isStep: false };
     return { at, events: [what], isStep: false };
   });

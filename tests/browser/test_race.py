@@ -108,8 +108,8 @@ def test_the_length_of_measuring_is_told_before(serve, open_race):
     expect(race.narrator).to_contain_text("positions to compute with the cache")
     race.run_to_the_end("Hello", 20)  # now it is known how fast it goes
     race.prompt.fill("Hello, you")
-    race.page.reload()
     expect(race.narrator).to_contain_text("to measure")
+    expect(open_race(server=server).narrator).to_contain_text("to measure")
 
 
 @pytest.mark.parametrize("name", ["short", "long", "very-long"])

@@ -200,8 +200,8 @@ class Hub:
             channel.leave(outbox)
 
     def tell_session(self, owner: str, conversation: str, event: dict, but: Outbox | None = None) -> None:
-        """To those of a browser session who list its chats, `but` one, and those that listen to the conversation and hear
-        it there. It has no `seq`."""
+        """To those of a browser session who list its chats, `but` one, and those that listen to the conversation and
+        hear it there. It has no `seq`."""
         with self._lock:
             channel = self._channels.get(conversation)
             heard_by = channel.listeners if channel else ()

@@ -59,8 +59,8 @@ def copies_numbers(snapshot: Snapshot, prompt_tokens: int, rows: list[int]) -> d
 
 
 def room_numbers(whole: int, question: int, made: int, limit: int) -> dict | None:
-    """How soon the oldest turns are left out, or None while that is far: `left` tokens, and so many `questions` like the
-    last. `whole` are the tokens of the chat, the last turn of which were `question` and `made`; a prompt may have
+    """How soon the oldest turns are left out, or None while that is far: `left` tokens, and so many `questions` like
+    the last. `whole` are the tokens of the chat, the last turn of which were `question` and `made`; a prompt may have
     `limit`."""
     left = limit - whole
     questions = 0 if left < question else 1 + (left - question) // max(1, question + made)

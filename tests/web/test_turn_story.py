@@ -172,7 +172,8 @@ def test_other_pages_of_the_same_browser_hear_of_a_chat_that_is_new_renamed_or_d
         socket.until("pong")
     asks.ask("hi")
     listed = looks.until("listed")
-    assert (listed["conversation"], listed["title"], listed["url"]) == (asks.conversation, "hi", f"/c/{asks.conversation}")
+    id = asks.conversation
+    assert (listed["conversation"], listed["title"], listed["url"]) == (id, "hi", f"/c/{id}")
     assert "seq" not in listed and asks.of("listed") == []
     asks.say("rename", conversation=asks.conversation, title="named")
     assert looks.until("listed")["title"] == "named"

@@ -29,6 +29,8 @@ export function mountDrawer(element, narrow) {
   opener.addEventListener("click", () => set(true));
   element.querySelector(`[data-close="${element.id}"]`).addEventListener("click", close);
   shade.addEventListener("click", close);
+  // what happens in the chat is to be seen there; closed before it happens, since the chat is inert until then
+  element.addEventListener("click", (event) => { if (event.target.closest("[data-leave]")) close(); }, { capture: true });
   media.addEventListener("change", () => set(false));
   element.addEventListener("keydown", (event) => {
     if (!element.classList.contains("is-open")) return;

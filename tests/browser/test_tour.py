@@ -103,6 +103,16 @@ def test_it_is_left_taken_up_and_every_step_can_be_skipped(serve, visit):
     expect(chat.tour_title).to_have_text(TITLES[0])
 
 
+def test_on_a_phone_it_begins_in_the_list_of_chats_and_is_seen_at_once(serve, visit):
+    chat = visit(serve(), **PHONE)
+    chat.ask_and_wait("Hello")
+    chat.page.get_by_role("button", name="Open the list of chats").click()
+    chat.tour_open.click()
+    expect(chat.tour_title).to_be_focused()
+    chat.tour_suggest.click()
+    expect(chat.answers).to_have_count(2)
+
+
 def test_a_model_that_does_not_calculate_is_not_made_out_to(serve, visit):
     chat = visit(serve())
     at_step(chat, 3)

@@ -1,0 +1,114 @@
+"""The presenter's view, and the single keys: one letter does it, but never where one types."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.test_access import assert_accessible
+from tests.scripted import ScriptedModel
+
+
+def out_of_the_box(chat) -> None:
+    expect(chat.send).to_be_enabled()
+    chat.transcript_box.focus()
+
+
+def test_one_key_leaves_the_chat_and_the_memory_alone_on_the_page_in_large_type(serve, visit):
+    chat = visit(serve())
+    chat.ask_and_wait("Hello")
+    size = "parseFloat(getComputedStyle(document.querySelector('.message__text')).fontSize)"
+    before = chat.page.evaluate(size)
+    out_of_the_box(chat)
+    chat.page.keyboard.press("p")
+    expect(chat.new_chat).to_be_hidden()
+    expect(chat.cached_tokens).to_be_visible()
+    expect(chat.composer).to_be_visible()
+    assert chat.page.evaluate(size) > before
+    chat.page.keyboard.press("p")
+    expect(chat.new_chat).to_be_visible()
+
+
+def test_it_is_remembered_for_the_tab_there_before_the_first_paint_and_left_with_escape(serve, visit):
+    chat = visit(serve())
+    chat.presenter.click()
+    chat.page.add_init_script("""document.addEventListener("DOMContentLoaded", () => {
+        window.__early = document.documentElement.hasAttribute("data-presenter");
+    })""")
+    chat.reload()
+    assert chat.page.evaluate("window.__early")
+    expect(chat.new_chat).to_be_hidden()
+    expect(chat.presenter_leave).to_have_attribute("aria-pressed", "true")
+    other = visit(chat.server, like=chat)
+    expect(other.new_chat).to_be_visible()
+    chat.composer.press("Escape")
+    expect(chat.new_chat).to_be_visible()
+
+
+def test_escape_closes_what_is_open_first(serve, visit):
+    chat = visit(serve())
+    chat.presenter.click()
+    out_of_the_box(chat)
+    chat.page.keyboard.press("?")
+    expect(chat.shortcuts).to_be_visible()
+    chat.page.keyboard.press("Escape")
+    expect(chat.shortcuts).to_be_hidden()
+    expect(chat.new_chat).to_be_hidden()
+    chat.page.keyboard.press("Escape")
+    expect(chat.new_chat).to_be_visible()
+
+
+def test_letters_that_are_typed_are_text(serve, visit):
+    chat = visit(serve())
+    chat.composer.press_sequentially("stop? p")
+    assert chat.composer.input_value() == "stop? p"
+    chat.search.press_sequentially("sp?")
+    assert chat.search.input_value() == "sp?"
+    expect(chat.new_chat).to_be_visible()
+    expect(chat.slow).to_be_hidden()
+    expect(chat.shortcuts).to_be_hidden()
+
+
+def test_single_keys_can_be_switched_off(serve, visit):
+    chat = visit(serve())
+    chat.open_shortcuts.click()
+    chat.single_keys.uncheck()
+    chat.page.keyboard.press("Escape")
+    chat.reload()
+    out_of_the_box(chat)
+    for key in ("p", "s", "?"):
+        chat.page.keyboard.press(key)
+    expect(chat.new_chat).to_be_visible()
+    expect(chat.slow).to_be_hidden()
+    expect(chat.shortcuts).to_be_hidden()
+    chat.open_shortcuts.click()
+    assert not chat.single_keys.is_checked()
+
+
+def test_chosen_from_the_list_of_chats_where_that_is_behind_a_button_it_leaves_the_chat_in_reach(serve, visit):
+    chat = visit(serve(), viewport={"width": 1000, "height": 800})
+    chat.page.get_by_role("button", name="Open the list of chats").click()
+    chat.presenter.click()
+    assert chat.ask_and_wait("Hello") == "Hello there."
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_the_presenters_view_and_the_list_of_keys(serve, visit, scheme):
+    chat = visit(serve(ScriptedModel("A <|python_start|>12*3<|python_end|> `code`.")), color_scheme=scheme,
+                 reduced_motion="reduce")
+    chat.presenter.click()
+    assert_accessible(chat)
+    chat.ask_and_wait("Hello")
+    assert_accessible(chat)
+    out_of_the_box(chat)
+    chat.page.keyboard.press("?")
+    assert_accessible(chat)
+
+
+@pytest.mark.parametrize("width", [1024, 1280, 1920, 2560])
+def test_no_width_makes_the_presenters_view_scroll_sideways(serve, visit, width):
+    chat = visit(serve(), viewport={"width": width, "height": 900})
+    out_of_the_box(chat)
+    chat.page.keyboard.press("p")
+    chat.ask_and_wait("unbreakable" * 20)
+    assert chat.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert chat.panel.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+    assert chat.transcript_box.evaluate("e => e.scrollWidth - e.clientWidth") <= 0

@@ -1,0 +1,108 @@
+"""The ready stories: one click begins one, one click goes on with it, and they always take the likeliest token."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.test_access import assert_accessible
+from tests.scripted import ScriptedModel
+
+QUESTIONS = {"remembers": ["capital of France", "how many people", "Which river"],
+             "calculator": ["123 × 456", "1000 / 8"],
+             "long": ["long story about a fox", "name of the fox"],
+             "change": ["otters", "foxes", "whales"]}
+
+
+def begin(chat, name: str) -> None:
+    chat.page.locator(f"[data-story={name}]").click()
+    expect(chat.answers).to_have_count(1)
+    chat.wait_for_end()
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_story_goes_its_way_with_the_likeliest_tokens_alone(serve, visit, name):
+    chat = visit(serve(ScriptedModel("Something.")))
+    chat.page.evaluate("localStorage.setItem('settings', JSON.stringify({n: 3, temperature: 1.5}))")
+    sent = chat.frames("send", "edit")  # reloads
+    begin(chat, name)
+    for number, text in enumerate(QUESTIONS[name][1:], start=2):
+        old = chat.answers.last.get_attribute("data-id")
+        expect(chat.story_next).to_contain_text(text)
+        expect(chat.story_next).to_have_attribute("aria-disabled", "false")
+        chat.story_next.click()
+        chat.wait_for_another_answer(old) if name == "change" and number == 3 else expect(chat.answers).to_have_count(number)
+        chat.wait_for_end()
+    expect(chat.story_look).to_contain_text("That was the story.")
+    expect(chat.story_next).to_be_hidden()
+    assert [text in frame["text"] for text, frame in zip(QUESTIONS[name], sent, strict=True)] == [True] * len(sent)
+    assert all(frame["settings"]["temperature"] == 0 and "n" not in frame["settings"] for frame in sent)
+    assert [frame["type"] for frame in sent] == ["send", "send", "edit" if name == "change" else "send"][:len(sent)]
+
+
+def test_what_it_says_of_the_memory_is_what_the_engine_counted(serve, visit):
+    chat = visit(serve(ScriptedModel("Paris.", "Many.", "The Seine.")))
+    begin(chat, "remembers")
+    cached = chat.numbers()["conversation"]["tokens"]
+    chat.story_next.click()
+    expect(chat.story_look).to_have_text(f"{cached} tokens were still remembered: only "
+                                         f"{chat.numbers()['last_reply']['read']} were read.")
+    chat.story_next.click()
+    expect(chat.story_look).to_contain_text("though ")
+    numbers = chat.numbers()
+    expect(chat.story_look).to_contain_text(f"only {numbers['last_reply']['read']} were read, "
+                                            f"though {numbers['conversation']['tokens']} are remembered")
+
+
+def test_a_change_at_the_beginning_replaces_all_that_stands_behind_it(serve, visit):
+    chat = visit(serve(ScriptedModel("Something.")))
+    begin(chat, "change")
+    chat.story_next.click()
+    expect(chat.answers).to_have_count(2)
+    chat.wait_for_end()
+    chat.story_next.click()
+    expect(chat.questions).to_have_count(1)
+    expect(chat.questions).to_contain_text("whales")
+    expect(chat.story_look).to_contain_text("before the change could be kept")
+
+
+def test_a_model_that_calculates_in_its_head_is_not_praised_for_the_calculator(serve, visit):
+    chat = visit(serve(ScriptedModel("It is 7.", "<|python_start|>1000/8<|python_end|> it is.")))
+    begin(chat, "calculator")
+    expect(chat.story_look).to_contain_text("without the calculator: do not trust the figure")
+    chat.story_next.click()
+    expect(chat.story_look).to_contain_text("the results of the calculator among them")
+
+
+def test_a_story_outlives_a_reload_and_stays_with_its_chat(serve, visit):
+    chat = visit(serve(ScriptedModel("Something.")))
+    begin(chat, "remembers")
+    expect(chat.story_look).to_contain_text("read in one go")
+    said = chat.story_bar.inner_text()
+    chat.reload()
+    expect(chat.story_next).to_be_visible()
+    assert chat.story_bar.inner_text() == said
+    chat.story_close.click()
+    expect(chat.story_bar).to_be_hidden()
+    chat.reload()
+    expect(chat.send).to_be_enabled()
+    expect(chat.story_bar).to_be_hidden()
+
+
+def test_another_chat_is_without_the_story(serve, visit):
+    chat = visit(serve(ScriptedModel("Something.")))
+    begin(chat, "long")
+    chat.begin_new_chat()
+    expect(chat.story_bar).to_be_hidden()
+    expect(chat.story).to_have_count(4)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_a_story_and_in_slow_motion(serve, visit, scheme):
+    chat = visit(serve(ScriptedModel("Something.")), color_scheme=scheme, reduced_motion="reduce")
+    begin(chat, "remembers")
+    chat.slow_motion.click()
+    assert_accessible(chat)
+    chat.story_next.click()
+    expect(chat.slow_ahead).to_contain_text("The model has finished")
+    chat.slow_next.click()
+    chat.slow_next.click()
+    assert_accessible(chat)

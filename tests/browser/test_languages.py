@@ -105,7 +105,7 @@ def english_on(page) -> list[str]:
         const seen = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
         const texts = [];
         while (seen.nextNode()) {
-            if (!seen.currentNode.parentElement.closest("script, style, noscript, [lang=en], kbd")) texts.push(seen.currentNode.data);
+            if (!seen.currentNode.parentElement.closest("script, style, noscript, textarea, [lang=en], kbd")) texts.push(seen.currentNode.data);
         }
         for (const element of document.querySelectorAll("[aria-label], [title], [placeholder]")) {
             for (const name of ["aria-label", "title", "placeholder"]) texts.push(element.getAttribute(name) ?? "");

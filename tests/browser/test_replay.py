@@ -87,13 +87,13 @@ def test_a_replay_needs_no_model_and_ends_with_the_text_and_the_numbers_that_wer
 
 
 def test_a_replay_is_stepped_paused_sought_and_begun_again(serve, visit):
-    chat = visit(serve(ScriptedModel("abcdef", seconds_per_token=0.05)))
+    chat = visit(serve(ScriptedModel("abcdef", seconds_per_token=0.5)))
     chat.ask_and_wait("hi")
     options_of(chat)
     chat.open_replay.click()
     expect(chat.replay_mark).to_be_visible()
     chat.replay_step.click()  # the reading
-    expect(chat.questions).to_have_text("hi")
+    expect(chat.questions.locator(".message__body")).to_have_text("hi")
     expect(chat.cached_tokens).to_have_attribute("data-value", "6")
     for letters, tokens in (("a", "6"), ("ab", "7"), ("abc", "8")):
         chat.replay_step.click()

@@ -66,7 +66,8 @@ def _load(settings):
 
     if settings.threads:
         torch.set_num_threads(settings.threads)
-    model, tokenizer = load_model(settings.model, device=settings.device, dtype=settings.dtype, context=settings.asked_context)
+    model, tokenizer = load_model(settings.model, device=settings.device, dtype=settings.dtype, context=settings.asked_context,
+                                  adapter=settings.chosen_adapter)
     if hasattr(model, "description"):
         print(model.description, file=sys.stderr, flush=True)
     return model, tokenizer

@@ -181,7 +181,7 @@ class Settings:
     @property
     def chosen_adapter(self) -> str | None:
         """The adapter to load the model with, if any."""
-        adapter = self.adapter or "none"
+        adapter = self.adapter or ("calculator" if self.model == "default" else "none")
         return None if adapter == "none" else adapter
 
     @property

@@ -72,7 +72,7 @@ def shown(page) -> dict:
 
 
 @pytest.mark.parametrize("path", [
-    "/memory", LLAMA_8B, LLAMA_8B + "&weights=1", "/memory?layers=80&heads=64&kv=64&head=128&bits=4&context=8192&people=300&weights=1",
+    "/memory", LLAMA_8B, LLAMA_8B + "&weights=1", LLAMA_8B.replace("people=1", "people=8") + "&weights=1", "/memory?layers=80&heads=64&kv=64&head=128&bits=4&context=8192&people=300&weights=1",
     "/memory?layers=500&kv=5&heads=12&head=zero&bits=7&people=-1&context=100"])
 def test_the_page_is_the_same_with_and_without_javascript(serve, visit, path):
     server = serve()

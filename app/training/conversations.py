@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import random
 
-from app.training.counts import Counts
+from app.training.counts import Counts, expression_for
 from app.training.numbers import result_of, whole
 from app.training.ordinary import SYSTEMS
-from app.training.sums import KINDS
+from app.training.sums import KINDS, OPENINGS, POWERS
 from app.training.typed import as_typed
 from app.training.word_problems import story
 
 SUM_ANSWERS = ["{e} = {r}", "{e} = {r}.", "That is {r}.", "The answer is {r}.", "It is {r}.", "The result is {r}.", "{r}", "That makes {r}.", "It comes to {r}."]
 UNIT_ANSWERS = ["That is {r} {u}.", "The answer is {r} {u}.", "There are {r} {u}.", "{r} {u}.", "It is {r} {u}."]
-COUNT_ANSWERS = ['There are {r} "{l}" in "{w}".', 'The letter {l} appears {t} in {w}.', '"{w}" has {r} {l}.', "{r}", "The answer is {r}.", "{l} occurs {t} in {w}."]
-ONE_ANSWERS = ['There is {r} "{l}" in "{w}".'] + COUNT_ANSWERS[1:]
+COUNT_ANSWERS = ['There are {r} "{l}" in {w}.', "The letter {l} appears {t} in {w}.", 'I count {r} "{l}" in {w}.', "{r}", "The answer is {r}.", "{l} occurs {t} in {w}."]
+ONE_ANSWERS = ['There is {r} "{l}" in {w}.'] + COUNT_ANSWERS[1:]
 REFUSED = ["I cannot work this out: the calculator gives no result.", "The calculator gives no result for this, so I cannot tell.",
            "I cannot work that out.", "That cannot be worked out here: the calculator has no answer.", "I cannot calculate this one."]
 FOLLOW_UPS = [("and twice that?", "{r}*2"), ("And half of that?", "{r}/2"), ("now add {a}", "{r}+{a}"), ("plus {a}?", "{r}+{a}"), ("Subtract {a} from that.", "{r}-{a}"),
@@ -56,7 +56,7 @@ class Conversations:
             messages = self.follow_up(rng)
         elif kind < 0.86:
             messages = self.two_in_one(rng)
-        elif kind < 0.89:
+        elif kind < 0.90:
             messages = self.refusal(rng)
         else:
             messages = self._question(rng)
@@ -66,7 +66,7 @@ class Conversations:
         return {"messages": messages}
 
     def _question(self, rng: random.Random) -> list[dict]:
-        return self.sum(rng) if rng.random() < 0.67 else self.count(rng)
+        return self.sum(rng) if rng.random() < 0.62 else self.count(rng)
 
     def sum(self, rng: random.Random) -> list[dict]:
         question, expression, unit = self._solvable(rng)
@@ -74,7 +74,7 @@ class Conversations:
 
     def count(self, rng: random.Random) -> list[dict]:
         question, expression, (part, word) = self._counts.ask(rng)
-        return [_user(as_typed(question, rng, keep=word)), _assistant([*block(expression), text(_count_answer(rng, expression, part, word))])]
+        return [_user(question), _assistant([*block(expression), text(_count_answer(rng, expression, part, word))])]
 
     def _solvable(self, rng: random.Random):
         while True:
@@ -101,10 +101,10 @@ class Conversations:
     def _second_letter(self, rng: random.Random) -> list[dict]:
         messages = self.count(rng)
         word = messages[1]["content"][0]["text"].split('"')[1]
-        letter = rng.choice(word.replace(" ", "") + "etaoinsr")
+        letter = rng.choice(word.replace(" ", "") + ("ETAOINSR" if word.isupper() else "etaoinsr"))
         form = rng.choice(["and how many {l}?", "And {l}?", "how many {l} then?", "And how many {l}'s?", "what about {l}?", "now count the {l}"])
         expression = f'"{word}".count("{letter}")'
-        return [*messages, _user(form.format(l=letter)), _assistant([*block(expression), text(_count_answer(rng, expression, letter, word))])]
+        return [*messages, _user(form.format(l=letter)), _assistant([*block(expression), text(_count_answer(rng, expression, letter, word.strip()))])]
 
     def two_in_one(self, rng: random.Random) -> list[dict]:
         """Two questions in one message: two blocks, one after the other."""
@@ -117,11 +117,16 @@ class Conversations:
         return f"{a} {'x' if sign == '*' and rng.random() < 0.5 else sign} {b}", f"{a}{sign}{b}"
 
     def _short_count(self, rng: random.Random) -> tuple[str, str]:
-        expression, (part, word) = self._counts.ask(rng)[1:]
-        return f"the number of {part} in {word}", expression
+        _, _, (part, word) = self._counts.ask(rng)
+        question = f"the number of {part} in {word}"
+        return question, expression_for(question, word, part)
 
     def refusal(self, rng: random.Random) -> list[dict]:
         a, big = whole(rng, 3), rng.randint(30, 99)
+        if rng.random() < 0.4:  # a power whose product would be too long to write
+            base, exponent = rng.choice([(2, rng.randint(5, 30)), (10, rng.randint(5, 20)), (whole(rng, 2), rng.randint(5, 12))])
+            question = rng.choice(OPENINGS).format(sum=rng.choice(POWERS[:-1]).format(a=base, b=exponent))
+            return [_user(as_typed(question, rng)), _assistant([*block(f"{base}**{exponent}"), text(rng.choice(REFUSED))])]
         question, expression = rng.choice([
             (f"What is {a} divided by 0?", f"{a}/0"), (f"{a} / 0", f"{a}/0"), (f"How much is {a}/0?", f"{a}/0"), (f"divide {a} by zero", f"{a}/0"),
             (f"{a}/({big}-{big})", f"{a}/({big}-{big})"), (f"What is {a} to the power of {big}?", f"{a}**{big}"), (f"{a}^{big}", f"{a}**{big}"),

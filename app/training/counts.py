@@ -9,6 +9,8 @@ from __future__ import annotations
 import random
 import re
 
+from app.training.typed import as_typed
+
 SYLLABLES = ("ba be bi bo bra bri ca ce chi clo cra da de dri du el en fa fe fi flo fra ga gle go gri ha hi hu in ja jo ka ki kro la le li lo lu ma me mi mo "
              "mu na ne ni no nu oc or pa pe pi plo pra qua ra re ri ro ru sa se shi slo so spi sta sti ta te thi to tra tri tu ul un va ve vi vo wa we wi xa "
              "ya ye zo zu").split()
@@ -49,7 +51,7 @@ class Counts:
         self._words = words
 
     def ask(self, rng: random.Random):
-        """(question, expression, (the part, the word) as an answer may name them)."""
+        """(question as typed, expression, (the part, the word) as an answer may name them)."""
         kind = rng.random()
         if kind < 0.62:
             word = rng.choice(self._words)
@@ -67,12 +69,24 @@ class Counts:
             part = rng.choice([letter for letter in word if letter != " "])
         else:
             part = rng.choice("abcdefghijklmnopqrstuvwxyz")
-        form = rng.choice(PART_FORMS if len(part) > 1 else FORMS)
         shown = word if rng.random() < 0.85 or is_phrase else rng.choice([word.capitalize(), word.capitalize(), word.upper()])
         quote = rng.choice(['"{}"', "'{}'", "“{}”"]) if is_phrase or rng.random() < 0.3 else "{}"
         letter = rng.choice([part, part, part.upper()]) if len(part) == 1 else part
         letter = (rng.choice(['"{}"', "'{}'"]) if len(part) > 1 or rng.random() < 0.2 else "{}").format(letter)
+        form = rng.choice(PART_FORMS if len(part) > 1 else FORMS)
         question = form.format(l=letter, w=quote.format(shown))
-        if rng.random() < 0.08:
-            question = rng.choice(["Hi! ", "Hello, ", "Please: ", "Quick question: ", "My daughter wants to know: "]) + question
-        return question, f'"{word}".count("{part}")', (part, word)
+        question = as_typed(question, rng, keep=shown)
+        return question, expression_for(question, shown, part), (part, shown)
+
+
+def expression_for(question: str, shown: str, part: str) -> str:
+    """The word stands in the expression as it does in the question, the space before it included: so its tokens are the
+    same there and can be copied, which a small model does more surely than it spells. Where its capital would be
+    counted as another letter, it is written small."""
+    if shown.isupper():
+        part = part.upper()
+    elif shown.lower().count(part) != shown.count(part):
+        shown = shown.lower()
+    start = question.lower().rfind(shown.lower())
+    space = " " if start > 0 and question[start - 1] == " " else ""
+    return f'"{space}{shown}".count("{part}")'

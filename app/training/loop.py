@@ -26,7 +26,7 @@ class Recipe:
     """All that decides what comes out, beside the code and the published model."""
 
     seed: int = 1
-    steps: int = 450
+    steps: int = 500
     sums_a_step: int = 8
     ordinary_a_step: int = 6
     own_answers: int = 1000

@@ -17,6 +17,9 @@ OPENINGS = ["What is {sum}?", "What is {sum}", "what's {sum}?", "What's {sum}", 
             "What do I get for {sum}?", "Evaluate {sum}", "what would {sum} be", "Do you know {sum}?", "What is the result of {sum}?",
             "find {sum}", "Quick: {sum}", "{sum} is what?", "Give me {sum}", "Whats {sum}", "wat is {sum}", "hwo much is {sum}", "What comes out of {sum}?"]
 
+POWERS = ["{a} to the power of {b}", "{a}^{b}", "{a}**{b}", "{a} to the power {b}", "{a} to the {b}", "the power {a}^{b}", "{a} raised to {b}",
+          "{a} raised to the power of {b}", "{a} multiplied by itself {b} times"]
+
 
 def _sign(rng: random.Random, operation: str) -> str:
     spoken = rng.choice(SIGNS[operation])
@@ -84,10 +87,9 @@ def single(rng: random.Random):
 
 
 def power(rng: random.Random):
-    base, exponent = rng.choice([(2, rng.randint(2, 12)), (10, rng.randint(2, 8)), (rng.randint(2, 20), rng.randint(2, 5)),
-                                 (rng.randint(2, 12), rng.randint(2, 4))])
-    form = rng.choice(["{a} to the power of {b}", "{a}^{b}", "{a}**{b}", "{a} to the power {b}", "{a} to the {b}", "the power {a}^{b}",
-                       "{a} raised to {b}", "{a} raised to the power of {b}", "{a} multiplied by itself {b} times"])
+    """Small ones, as a product that can be written without losing count; others are refused (see `refusal`)."""
+    base, exponent = rng.choice([(rng.randint(2, 99), 2), (rng.randint(2, 30), 3), (rng.randint(2, 12), 4), (10, rng.randint(2, 4))])
+    form = rng.choice(POWERS)
     return _asked(rng, form.format(a=base, b=exponent)), "*".join([str(base)] * exponent), None
 
 

@@ -108,7 +108,7 @@ def test_stop_and_go_on(chat):
 
 @pytest.mark.parametrize("question, expression, result", [
     ("What is 123 × 456?", "123*456", "56088"),
-    ("How many r are in strawberry?", '"strawberry".count("r")', "3")])
+    ("How many r are in strawberry?", '" strawberry".count("r")', "3")])
 def test_what_is_to_be_worked_out_is_worked_out_by_the_calculator(chat, question, expression, result):
     answer = chat.ask_and_wait(question)
     call = chat.answers.last.get_by_test_id("tool-call")

@@ -8,7 +8,7 @@ from gguf import TokenType
 
 from app.engine.calculator import use_calculator
 from app.training.conversations import Conversations
-from app.training.counts import Counts, words_of
+from app.training.counts import Counts, expression_for, words_of
 from app.training.numbers import spelled
 from app.training.ordinary import ordinary_prompts
 from app.training.sums import KINDS
@@ -68,13 +68,23 @@ def test_every_kind_of_sum_can_be_worked_out(kind):
     assert not [question for question, _, _ in asked if re.search(r"[{}]", question)], "a slot was left open"
 
 
-def test_counts_ask_for_parts_of_the_word_that_is_counted_in():
+def test_counts_are_right_for_the_word_as_it_is_asked_for():
     rng, counts = random.Random(5), Counts(WORDS)
     for _ in range(500):
-        question, expression, (part, word) = counts.ask(rng)
-        assert word.lower() in question.lower()
-        assert expression == f'"{word}".count("{part}")'
-        assert use_calculator(expression) == str(word.count(part))
+        question, expression, (part, shown) = counts.ask(rng)
+        assert shown in question
+        assert use_calculator(expression) == str(shown.lower().count(part)), (question, expression)
+
+
+@pytest.mark.parametrize("question, shown, part, expression", [
+    ("How many r are in strawberry?", "strawberry", "r", '" strawberry".count("r")'),
+    ('How many r are in "strawberry"?', "strawberry", "r", '"strawberry".count("r")'),
+    ("strawberry: how many r?", "strawberry", "r", '"strawberry".count("r")'),
+    ("how many s in Mississippi", "Mississippi", "s", '" Mississippi".count("s")'),
+    ("how many m in Mississippi", "Mississippi", "m", '" mississippi".count("m")'),
+    ("Count the a in BANANA", "BANANA", "a", '" BANANA".count("A")')])
+def test_a_word_is_counted_in_as_it_stands_in_the_question(question, shown, part, expression):
+    assert expression_for(question, shown, part) == expression
 
 
 def test_conversations_can_be_rendered_and_only_written_tokens_are_learned():

@@ -66,7 +66,7 @@ class Conversations:
         return {"messages": messages}
 
     def _question(self, rng: random.Random) -> list[dict]:
-        return self.sum(rng) if rng.random() < 0.62 else self.count(rng)
+        return self.sum(rng) if rng.random() < 0.78 else self.count(rng)
 
     def sum(self, rng: random.Random) -> list[dict]:
         question, expression, unit = self._solvable(rng)
@@ -78,7 +78,7 @@ class Conversations:
 
     def _solvable(self, rng: random.Random):
         while True:
-            kinds, weights = zip(*KINDS, (story, 12))
+            kinds, weights = zip(*KINDS, (story, 20))
             question, expression, unit = rng.choices(kinds, weights)[0](rng)
             if result_of(expression) is not None:
                 return as_typed(question, rng), expression, unit

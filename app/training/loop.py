@@ -26,15 +26,15 @@ class Recipe:
     """All that decides what comes out, beside the code and the published model."""
 
     seed: int = 1
-    steps: int = 500
+    steps: int = 900
     sums_a_step: int = 8
     ordinary_a_step: int = 6
-    own_answers: int = 1000
+    own_answers: int = 1600
     rank: int = 8
     scale: float = 2.0
     learning_rate: float = 1e-3
     warm_up_steps: int = 20
-    hold: float = 1.0  # weight of the divergence from the published model, in nats a token
+    hold: float = 3.0  # weight of the divergence from the published model, in nats a token
     processes: int = 2
 
 

@@ -40,18 +40,21 @@ def money(rng: random.Random, most: int = 100) -> str:
     return rng.choice([f"{amount:.2f}", f"{amount:.2f}", f"{round(amount * 4) / 4:.2f}", str(int(amount) + 1)])
 
 
+def as_written(rng: random.Random, number: int) -> tuple[str, str]:
+    """A whole number (as it is calculated with, as it is asked for): with commas in both, or in words in the question."""
+    if number > 999 and rng.random() < 0.4:
+        return f"{number:,}", f"{number:,}"
+    if number < 1000 and rng.random() < (0.12 if number < 100 else 0.05):
+        return str(number), spelled(number)
+    return str(number), str(number)
+
+
 def term(rng: random.Random) -> tuple[str, str]:
-    """A number in a sum, (as asked, as it is calculated with)."""
-    kind = rng.random()
-    if kind < 0.18:
+    """A number in a sum, (as it is calculated with, as it is asked for)."""
+    if rng.random() < 0.18:
         text = decimal(rng)
         return text, text
-    number = whole(rng, 6)
-    if number > 999 and rng.random() < 0.4:
-        return f"{number:,}", f"{number:,}" if rng.random() < 0.5 else str(number)
-    if number < 1000 and kind > (0.93 if number < 100 else 0.98):
-        return spelled(number), str(number)
-    return str(number), str(number)
+    return as_written(rng, whole(rng, 6))
 
 
 def result_of(expression: str) -> str | None:

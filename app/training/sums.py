@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 
-from app.training.numbers import decimal, money, spelled, term, whole
+from app.training.numbers import as_written, decimal, money, term, whole
 
 SIGNS = {"+": ["+", "+", " plus ", "+", " and "], "-": ["-", "-", " minus ", "−", " less "],
          "*": ["*", "×", "x", " times ", " multiplied by ", "·"], "/": ["/", "÷", " divided by ", "/", " over "]}
@@ -38,8 +38,8 @@ def bare(rng: random.Random):
         operations = [operations[0]] * (count - 1)
     style = {operation: _sign(rng, operation) for operation in "+-*/"}
     terms = [term(rng) for _ in range(count)]
-    asked, expression = [terms[0][0]], [terms[0][1]]
-    for operation, (spoken, number) in zip(operations, terms[1:]):
+    expression, asked = [terms[0][0]], [terms[0][1]]
+    for operation, (number, spoken) in zip(operations, terms[1:]):
         asked += [style[operation], spoken]
         expression += [operation, number]
     if count > 2 and rng.random() < 0.6:
@@ -49,8 +49,23 @@ def bare(rng: random.Random):
             parts[2 * start] = "(" + parts[2 * start]
             parts[2 * stop] += ")"
     if rng.random() < 0.04:
-        asked[0], expression[0] = f"-{terms[0][1]}", f"-{terms[0][1]}"
+        asked[0] = expression[0] = f"-{terms[0][0]}"
     return _asked(rng, "".join(asked)), "".join(expression), None
+
+
+def chain(rng: random.Random):
+    """One step after the other, in words: a plus b, then times c."""
+    number, asked = as_written(rng, whole(rng, 3))
+    expression = number
+    for step in range(rng.choice([2, 2, 3])):
+        n = whole(rng, 2)
+        words, operation = rng.choice([("plus {n}", "+{n}"), ("minus {n}", "-{n}"), ("times {n}", "*{n}"), ("divided by {n}", "/{n}"),
+                                       ("add {n}", "+{n}"), ("take away {n}", "-{n}"), ("multiplied by {n}", "*{n}")])
+        if step and operation[0] in "*/" and expression.strip("0123456789,")[-1:] in "+-":
+            expression = f"({expression})"
+        asked += rng.choice([", then ", " and then ", ", and then "] if step else [" "]) + words.format(n=n)
+        expression += operation.format(n=n)
+    return _asked(rng, asked), expression, None
 
 
 def pair(rng: random.Random):
@@ -59,31 +74,33 @@ def pair(rng: random.Random):
     operation = rng.choice("+-**/")
     if operation == "/" and rng.random() < 0.7:
         a *= b
-    return _asked(rng, f"{a}{_sign(rng, operation)}{b}"), f"{a}{operation}{b}", None
+    (a, asked_a), (b, asked_b) = as_written(rng, a), as_written(rng, b)
+    return _asked(rng, f"{asked_a}{_sign(rng, operation)}{asked_b}"), f"{a}{operation}{b}", None
 
 
 def worded(rng: random.Random):
     a, b = whole(rng, 4), whole(rng, 3)
-    spoken = {number: spelled(number) if number < 100 and rng.random() < 0.25 else str(number) for number in (a, b)}
+    (a, asked_a), (b, asked_b) = as_written(rng, a), as_written(rng, b)
     form, expression = rng.choice([
         ("the sum of {a} and {b}", "{a}+{b}"), ("the product of {a} and {b}", "{a}*{b}"), ("the difference between {a} and {b}", "{a}-{b}"),
         ("the quotient of {a} and {b}", "{a}/{b}"), ("{a} added to {b}", "{b}+{a}"), ("{b} subtracted from {a}", "{a}-{b}"),
         ("{b} taken away from {a}", "{a}-{b}"), ("{a} take away {b}", "{a}-{b}"), ("{a} shared by {b}", "{a}/{b}"),
         ("{b} more than {a}", "{a}+{b}"), ("{b} less than {a}", "{a}-{b}"), ("the total of {a} and {b}", "{a}+{b}"),
         ("{a} increased by {b}", "{a}+{b}"), ("{a} decreased by {b}", "{a}-{b}")])
-    asked = form.format(a=spoken[a], b=spoken[b])
-    return _asked(rng, asked), expression.format(a=a, b=b), None
+    return _asked(rng, form.format(a=asked_a, b=asked_b)), expression.format(a=a, b=b), None
 
 
 def single(rng: random.Random):
-    a = term(rng)
+    number, asked = term(rng)
     form, expression = rng.choice([
         ("half of {a}", "{n}/2"), ("twice {a}", "2*{n}"), ("double {a}", "2*{n}"), ("triple {a}", "3*{n}"), ("a third of {a}", "{n}/3"),
         ("a quarter of {a}", "{n}/4"), ("three quarters of {a}", "{n}*3/4"), ("two thirds of {a}", "{n}*2/3"), ("a tenth of {a}", "{n}/10"),
         ("{a} squared", "{n}*{n}"), ("the square of {a}", "{n}*{n}"), ("{a} cubed", "{n}*{n}*{n}"), ("ten times {a}", "10*{n}"),
         ("{a} doubled", "2*{n}"), ("{a} halved", "{n}/2"), ("a fifth of {a}", "{n}/5"), ("half {a}", "{n}/2"),
-        ("three times {a}", "3*{n}"), ("one and a half times {a}", "1.5*{n}"), ("a dozen times {a}", "12*{n}"), ("a hundredth of {a}", "{n}/100")])
-    return _asked(rng, form.format(a=a[0])), expression.format(n=a[1]), None
+        ("three times {a}", "3*{n}"), ("one and a half times {a}", "1.5*{n}"), ("a dozen times {a}", "12*{n}"), ("a hundredth of {a}", "{n}/100"), ("three fifths of {a}", "{n}*3/5"),
+        ("2/3 of {a}", "{n}*2/3"), ("3/4 of {a}", "{n}*3/4"), ("5/8 of {a}", "{n}*5/8"), ("half as much as {a}", "{n}/2"), ("four times {a}", "4*{n}"),
+        ("triple {a}", "3*{n}"), ("double {a}", "2*{n}"), ("half of {a}", "{n}/2"), ("a quarter of {a}", "{n}/4")])
+    return _asked(rng, form.format(a=asked)), expression.format(n=number), None
 
 
 def power(rng: random.Random):
@@ -95,7 +112,7 @@ def power(rng: random.Random):
 
 def percent(rng: random.Random):
     p = rng.choice([str(rng.choice([5, 10, 12, 15, 18, 20, 25, 30, 40, 50, 60, 75, 80, 90])), str(rng.randint(1, 99)), decimal(rng, 20)])
-    n = rng.choice([str(whole(rng, 5)), money(rng, 500), decimal(rng)])
+    n = rng.choice([as_written(rng, whole(rng, 5))[0], money(rng, 500), decimal(rng)])
     sign = rng.choice(["%", "%", "%", " percent", " per cent", " %"])
     unit = rng.choice(["", "", "$", "€", "£"])
     form, expression = rng.choice([
@@ -153,4 +170,4 @@ def years(rng: random.Random):
     return form.format(**values), expression.format(**values), "years" if expression == "{b}-{a}" else None
 
 
-KINDS = [(bare, 5), (pair, 6), (worded, 3), (single, 3), (power, 2), (percent, 5), (share, 1), (average, 2.5), (total, 2), (years, 3)]
+KINDS = [(bare, 6), (chain, 2), (pair, 6), (worded, 3), (single, 4), (power, 1), (percent, 5), (share, 1), (average, 2.5), (total, 2), (years, 2.5)]

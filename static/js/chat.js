@@ -1,5 +1,6 @@
 // The chat page: mounts every part, and carries events from the server to them and wishes from them to the server.
 
+import { mountAnsweringAgain } from "./answering_again.js";
 import { mountChannel } from "./channel.js";
 import { mountComposer } from "./composer.js";
 import { mountCounter } from "./counter.js";
@@ -20,6 +21,7 @@ import { mountShortcuts } from "./shortcuts.js";
 import { mountSidebar } from "./sidebar.js";
 import { mountSlowMotion } from "./slow_motion.js";
 import { mountStatus } from "./status.js";
+import { mountStopping } from "./stopping.js";
 import { mountStories } from "./stories.js";
 import { mountThemeSwitch } from "./theme_switch.js";
 import { mountTour } from "./tour.js";
@@ -34,8 +36,6 @@ const page = pageJson("page-data");
 
 let asked = null;      // {request, text, isTyped, settled}: a question that the server has not taken yet
 let deleting = null;   // the chat that this page asked to delete
-let stopWanted = false; // stop was pressed: for all that is being written, also what has no name yet
-const stopped = new Set(); // the replies that the server was told to stop
 
 const notice = mountNotice(element("notice"));
 const panel = mountPanel(element("panel"), element("panel-line"), () => settings.current.use_cache, page.beside);
@@ -72,13 +72,13 @@ const channel = mountChannel({
 });
 
 const transcript = mountTranscript(element("messages"), element("welcome"), scroll, {
-  regenerate: (message, followers) => again(message, followers, settings.current),
-  repeat: (message, followers) => again(message, followers, repeating(message.settings)),
-  continue: goOn,
+  regenerate: (...wish) => answering.regenerate(...wish),
+  repeat: (...wish) => answering.repeat(...wish),
+  continue: (message) => answering.continue(message),
+  pick: (message) => answering.pick(message),
+  stop: (message) => stopping.one(message.id),
   edit,
   rescue,
-  pick,
-  stop: (message) => stopOne(message.id),
 });
 
 const counter = mountCounter({
@@ -99,7 +99,7 @@ const composer = mountComposer({
   counter,
   draftKey: () => channel.conversation ?? "new",
   onSend: (text) => send(text, { type: "send" }),
-  onStop: stop,
+  onStop: () => stopping.stop(),
 });
 
 const settings = mountSettings({
@@ -160,6 +160,9 @@ const tour = mountTour({
   },
 });
 
+const stopping = mountStopping({ channel, transcript, slow, notice, takeBack });
+const answering = mountAnsweringAgain({ channel, settings, notice, confirm, isBusy, focus: () => composer.focus() });
+
 // --- from the server
 
 function apply(event) {
@@ -177,14 +180,14 @@ function apply(event) {
   if (event.type === "cache") sidebar.tokens(event.cache.conversation?.tokens);
   if (event.type === "done") ended(event);
   if (["done", "message", "snapshot"].includes(event.type) || event.code === "evicted") counter.refresh();
-  if (stopWanted) stopAll();
+  stopping.goOn();
 }
 
 function settle(event) {
   const { text, isTyped, settled } = asked;
   const isTaken = event.type !== "error";
   asked = null;
-  if (!isTaken) stopWanted = false; // there is nothing to be stopped
+  if (!isTaken) stopping.forget(); // there is nothing to be stopped
   else if (isTyped) composer.taken(text);
   settled?.(isTaken);
   if (isTaken && slow.isOn) slow.focus(); // there, Space is the next token
@@ -222,7 +225,7 @@ function leaveDeleted(conversation) {
 function ended(event) {
   status.replyEnded(event);
   if (transcript.writingIds.length) return; // others are written beside it
-  stopWanted = false;
+  stopping.forget();
   sidebar.refresh();
 }
 
@@ -262,55 +265,13 @@ function rescue(text) {
   else notice.show(say("notice.rescued"));
 }
 
-async function again(message, followers, wanted) {
-  if (isBusy()) return notice.show(say("notice.busy"));
-  if (followers > 0 && !await confirm(say("ask.again", { count: followers }), say("ask.again_yes"))) return;
-  notice.hide();
-  channel.ask({ type: "regenerate", message: message.id, settings: wanted });
-  composer.focus();
-}
-
-function goOn(message) {
-  if (isBusy()) return notice.show(say("notice.busy"));
-  channel.ask({ type: "continue", message: message.id, settings: settings.current });
-}
-
-/** The settings that make the same answer once more. */
-function repeating(made) {
-  const { n, ...wanted } = settings.current; // one answer, whatever was asked for
-  for (const name of ["seed", "temperature", "top_k", "max_tokens", "use_cache"]) {
-    if (made[name] !== null && made[name] !== undefined) wanted[name] = made[name];
-  }
-  return wanted;
-}
-
-function stop() {
-  slow.flow(); // what has been written already is shown, and the rest is not waited for
-  if (asked && !channel.isOpen) { // it was never sent: it goes back into the box
-    channel.drop(asked.request);
-    settle({ type: "error" });
-    composer.busy = isBusy();
-    return;
-  }
-  stopWanted = true;
-  stopped.clear();
-  stopAll();
-}
-
-function stopAll() {
-  for (const id of transcript.writingIds) if (!stopped.has(id)) stopOne(id);
-}
-
-function stopOne(message) {
-  stopped.add(message);
-  if (!channel.tell({ type: "stop", message })) notice.show(say("notice.offline"));
-}
-
-/** Of several answers, go on with this one. */
-function pick(message) {
-  notice.hide();
-  if (!channel.tell({ type: "pick", message: message.id })) return notice.show(say("notice.offline"));
-  composer.focus();
+/** A question that was never sent goes back into the box. */
+function takeBack() {
+  if (!asked || channel.isOpen) return false;
+  channel.drop(asked.request);
+  settle({ type: "error" });
+  composer.busy = isBusy();
+  return true;
 }
 
 async function forget() {
@@ -346,7 +307,7 @@ mountShortcuts({
   setting: element("single-keys"),
   keys: { p: presenter.toggle, s: slow.toggle },
 });
-onEscape(isBusy, stop);
+onEscape(isBusy, stopping.stop);
 mountThemeSwitch(element("theme"));
 mountDrawer(element("sidebar"), "(width < 74rem)");
 mountDrawer(element("panel"), "(width < 54rem)");

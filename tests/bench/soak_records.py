@@ -52,6 +52,8 @@ class Records:
         before = tuple((message["role"] == "assistant", tuple(json.loads(message["ids"]))) for message in messages
                        if message["place"] < reply["place"] and not is_beside(message) and not message["left_out"])
         ids, stats = tuple(json.loads(reply["ids"])), done["stats"]
+        if any(message["place"] > reply["place"] for message in messages):
+            return  # the next turn has begun and may have left the oldest out: what this one was made of cannot be told
         is_whole = stats["generated_tokens"] + stats["forced_tokens"] == len(ids)
         with self._lock:
             self.made[Record(before, ids, stats["prompt_tokens"] if is_whole else None)] += 1

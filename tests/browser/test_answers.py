@@ -64,7 +64,7 @@ def test_answers_stream_side_by_side_and_the_chat_goes_on_with_the_picked_one(se
     ask(chat, "And eat?", 1)
     chat.wait_for_end()
     assert chat.number("reused-tokens") > 10
-    expect(chat.page.locator("[data-slot=rows]")).to_have_text("1 of 8")
+    expect(chat.panel.locator("dd[data-slot=rows]")).to_have_text("1 of 8")
 
     chat.reload()
     expect(in_the_chat(chat)).to_have_count(2)

@@ -104,11 +104,3 @@ def test_a_message_of_which_nothing_can_be_seen_is_not_sent(serve, visit):
         chat.composer.press("Enter")
     chat.ask_and_wait("seen")
     assert [frame["text"] for frame in sent] == ["seen"]
-
-
-def test_a_ready_question_is_asked_with_a_click(serve, visit):
-    chat = visit(serve(ScriptedModel("Tokyo.")))
-    chat.page.get_by_role("button", name="What is the capital of Japan?").click()
-    expect(chat.answers).to_have_count(1)
-    assert chat.wait_for_end() == "Tokyo."
-    expect(chat.page.locator("#welcome")).to_have_count(0)

@@ -120,7 +120,7 @@ def test_an_edited_question_that_the_server_refuses_stays_in_its_box(serve, visi
 def test_an_edit_is_busy_until_the_server_has_it_and_can_be_taken_back(serve, visit):
     chat = visit(serve())
     chat.ask_and_wait("one")
-    chat.page.route_web_socket("**/ws", lambda socket: None)  # a server that never answers
+    chat.page.route_web_socket("**/ws?*", lambda socket: None)  # a server that never answers
     chat.reload()
     begin_edit(chat, "two")
     chat.edit_send.click()

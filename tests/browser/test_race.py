@@ -124,7 +124,7 @@ def test_a_ready_question_fills_the_box_and_can_be_raced(open_race, name):
 
 
 def test_while_it_is_measured_it_tells_so_and_can_be_stopped(serve, open_race):
-    model = ScriptedModel(STORY)
+    model = ScriptedModel(STORY, seconds_per_token=0.1)  # slow enough for a stop to come in time
     model.hold(after_tokens=5)
     race = open_race(model)
     race.run("Hello", 20)

@@ -113,13 +113,14 @@ class Person:
                   message=self.random.choice(self._current.answers[-2:]), settings=self._settings())
 
     def _go_on(self) -> None:
-        self._ask("continue", {"complete"}, conversation=self._current.conversation,
+        self._ask("continue", {"complete", "not_picked"}, conversation=self._current.conversation,
                   message=self._current.answers[-1], settings=self._settings())
 
     def _pick(self) -> None:
         page = self._current
         if page.beside:
             self._say("pick", conversation=page.conversation, message=self.random.choice([page.last_id, *page.beside]))
+            self._listen_until(lambda: not page.beside, "what was picked")  # or the next question stands on another
 
     def _stop(self) -> None:
         for id in self.random.sample(sorted(self._current.live), len(self._current.live)):

@@ -15,6 +15,7 @@ export function mountMachine(element) {
       const { bytes_used: used = 0, bytes_reserved: reserved = 0 } = pool;
       const { resident_bytes: resident = 0, device_bytes: device = 0 } = process;
       const weights = model.weight_bytes ?? 0;
+      fill(element, "model", model.adapter ? say("panel.adapted", { name: model.name, adapter: model.adapter }) : model.name ?? "");
       const scale = Math.max(resident, device, weights, reserved);
       fill(element, "weights", bytes(weights));
       fill(element, "pool_used", bytes(used));

@@ -6,6 +6,7 @@ In float32: only there is an answer the same, whether its question was read anew
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -107,14 +108,14 @@ def test_stop_and_go_on(chat):
 
 
 @pytest.mark.parametrize("question, expression, result", [
-    ("What is 123 × 456?", "123*456", "56088"),
-    ("How many r are in strawberry?", '" strawberry".count("r")', "3")])
+    ("What is 123 × 456?", r"^123\*456$", "56088"),
+    ("How many r are in strawberry?", r'^" ?strawberry"\.count\("r"\)$', "3")])
 def test_what_is_to_be_worked_out_is_worked_out_by_the_calculator(chat, question, expression, result):
     answer = chat.ask_and_wait(question)
     call = chat.answers.last.get_by_test_id("tool-call")
     expect(call).to_have_attribute("data-state", "done")
     call.locator("summary").click()
-    expect(call.get_by_test_id("tool-expression")).to_have_text(expression)
+    expect(call.get_by_test_id("tool-expression")).to_have_text(re.compile(expression))
     expect(call.get_by_test_id("tool-result")).to_have_text(result)
     assert result in answer
     assert chat.number("forced-tokens") == len(result) + 2  # a token a digit, and the two marks around them

@@ -6,12 +6,15 @@ temperature 0 the likeliest token always comes, however likely it was.
 
 This module looks at logits that were drawn from already. It must never draw, change them, or touch a generator.
 
-It runs once a token, so it has to cost next to nothing. The best of 49,152 are found by way of the best of each
-piece of 64: the four best stand in the four pieces with the best tops (20 microseconds instead of 80, on one thread).
+It runs once a step, for all rows that write in one go: an operation of its own for each row and step would wake the
+computing threads a dozen times more than the model does, which costs a third of the speed where other threads want
+the processor. The best of 49,152 are found by way of the best of each piece of 64: the four best stand in the four
+pieces with the best tops.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -26,27 +29,44 @@ class Chances(NamedTuple):
     runners_up: tuple[tuple[int, float], ...]
 
 
+class Likeliest:
+    """Of logits (B, V), for each row the likeliest tokens, and how likely any other is."""
+
+    def __init__(self, logits: torch.Tensor):
+        self._logits = logits.float()
+        self._scale = torch.logsumexp(self._logits, dim=-1).tolist()  # (B,): a chance is exp(logit - scale)
+        values, ids = _best(self._logits, min(RUNNERS_UP + 1, logits.shape[-1]))
+        self._values, self._ids = values.tolist(), ids.tolist()  # (B, 4) each, the best first
+
+    def chances(self, row: int, token: int) -> Chances:
+        """Of `token`, taken in that row, and the likeliest others: three, or as many as the vocabulary has."""
+        best = dict(zip(self._ids[row], self._values[row], strict=True))
+        taken = best.pop(token) if token in best else self._logits[row, token].item()
+        others = tuple((id, self._chance(row, value)) for id, value in best.items())
+        return Chances(self._chance(row, taken), others[:RUNNERS_UP])
+
+    def _chance(self, row: int, logit: float) -> float:
+        return math.exp(min(logit - self._scale[row], 0.0))
+
+
 def chances_of(logits: torch.Tensor, token: int) -> Chances:
-    """Logits (1, V), of which `token` was taken. There are three others, or as many as the vocabulary has."""
-    row = torch.softmax(logits[0].float(), dim=-1)  # (V,)
-    others = [(id, chance) for id, chance in _best(row, min(RUNNERS_UP + 1, row.shape[0])) if id != token]
-    return Chances(row[token].item(), tuple(others[:RUNNERS_UP]))
+    """The same for logits (1, V) alone."""
+    return Likeliest(logits).chances(0, token)
 
 
-def _best(row: torch.Tensor, count: int) -> list[tuple[int, float]]:
-    """The `count` greatest of (V,), each with its place, the best first: what topk gives, where none are equal."""
-    pieces = row.shape[0] // PIECE
+def _best(logits: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The `count` greatest of each row of (B, V) and their places, (B, count) each, the best first: what topk gives,
+    where none are equal."""
+    rows, pieces = logits.shape[0], logits.shape[1] // PIECE
     if pieces < 4 * count:
-        values, places = torch.topk(row, count)
-        return list(zip(places.tolist(), values.tolist(), strict=True))
+        return torch.topk(logits, count)
     rest = pieces * PIECE
-    table = row[:rest].view(pieces, PIECE)
-    chosen = torch.topk(table.amax(dim=-1), count).indices  # (count,)
-    candidates = table.index_select(0, chosen).view(-1)
-    if rest < row.shape[0]:
-        candidates = torch.cat((candidates, row[rest:]))
-    values, places = torch.topk(candidates, count)
-    values, places, chosen = values.tolist(), places.tolist(), chosen.tolist()
-    in_pieces = count * PIECE
-    return [(chosen[at // PIECE] * PIECE + at % PIECE if at < in_pieces else rest + at - in_pieces, value)
-            for at, value in zip(places, values, strict=True)]
+    table = logits[:, :rest].unflatten(1, (pieces, PIECE))  # (B, pieces, 64)
+    chosen = torch.topk(table.amax(dim=-1), count).indices  # (B, count)
+    candidates = table.gather(1, chosen.unsqueeze(-1).expand(rows, count, PIECE)).flatten(1)
+    places = (chosen.unsqueeze(-1) * PIECE + torch.arange(PIECE, device=logits.device)).flatten(1)
+    if rest < logits.shape[1]:
+        left_over = torch.arange(rest, logits.shape[1], device=logits.device).expand(rows, -1)
+        candidates, places = torch.cat((candidates, logits[:, rest:]), 1), torch.cat((places, left_over), 1)
+    values, at = torch.topk(candidates, count)
+    return values, places.gather(1, at)

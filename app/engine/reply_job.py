@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import torch
 
+from app.engine.chances import Chances
 from app.engine.messages import Counts, Finished, Reading, Reason, Request, Timing, Token, Tokens
 from app.engine.sequence import Sequence
 
@@ -28,6 +29,7 @@ class ReplyJob:
         self.reused = 0
         self.read = 0                           # prompt tokens read, beyond those reused
         self.logits: torch.Tensor | None = None
+        self.chances: Callable[[int], Chances] | None = None  # how likely each token was by them, where it was found
         self._sink = sink
         self._submitted_at = time.perf_counter()
         self._reading_s = 0.0
@@ -56,8 +58,8 @@ class ReplyJob:
 
     def write(self, cached_tokens: int) -> None:
         """Choose the next token and tell of it, and of the tool call that it changed."""
-        token: Token = self.sequence.choose(self.logits)
-        self.logits = None
+        token: Token = self.sequence.choose(self.logits, self.chances)
+        self.logits = self.chances = None
         self._last_token_at = time.perf_counter()
         if self._first_token_at is None:
             self._first_token_at = self._last_token_at

@@ -19,7 +19,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
+from functools import partial
 
+from app.engine.chances import Likeliest
 from app.engine.kv_cache import KVCache
 from app.engine.messages import Evicted, PoolNumbers, Queued, Reason, Request
 from app.engine.model_runner import READ_CHUNK_TOKENS, ModelRunner
@@ -199,8 +201,9 @@ class Scheduler:
         except Exception as error:
             self._fail(jobs, error)
             return
+        likeliest = Likeliest(logits)
         for index, job in enumerate(jobs):
-            job.logits = logits[index:index + 1]
+            job.logits, job.chances = logits[index:index + 1], partial(likeliest.chances, index)
 
     def _compute_without_cache(self) -> None:
         if self._lane.job is None:

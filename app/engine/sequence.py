@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from app.engine.chances import chances_of
+from app.engine.chances import Chances, chances_of
 from app.engine.messages import Part, Reason, Token
 from app.engine.sampling import check_sampling, make_generator, sample_next_token
 from app.engine.tool_calls import ToolCalls, ToolMarks
@@ -109,8 +109,9 @@ class Sequence:
         count = len(self.ids)
         return count * len(self.prompt_ids) + count * (count - 1) // 2
 
-    def choose(self, logits: torch.Tensor) -> Token:
-        """Add the next token: the forced one if there is one, else one drawn from `logits` (1, V)."""
+    def choose(self, logits: torch.Tensor, chances: Callable[[int], Chances] | None = None) -> Token:
+        """Add the next token: the forced one if there is one, else one drawn from `logits` (1, V). `chances(token)`
+        says how likely each was, where that was found for several rows at once."""
         assert not self.finished, f"this reply has ended ({self.reason}) and takes no further token"
         forced = bool(self.tools.forced)
         if forced:
@@ -120,7 +121,9 @@ class Sequence:
         position = self.num_tokens
         self.ids.append(token)
         self.masks.append(0 if forced else 1)
-        told = chances_of(logits, token) if self._tells_chances and not forced else ()
+        told = ()
+        if self._tells_chances and not forced:
+            told = chances(token) if chances else chances_of(logits, token)
         if not forced and token in self._rules.end_ids:
             self.end(Reason.STOP)
             return Token(token, position, forced, Part.END, *told)

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from tests.browser.test_access import assert_accessible
 from tests.scripted import ScriptedModel
 
-QUESTIONS = {"remembers": ["capital of France", "how many people", "Which river"],
+QUESTIONS = {"remembers": ["capital of France", "of Japan", "of Germany"],
              "calculator": ["123 × 456", "1000 / 8"],
              "long": ["long story about a fox", "name of the fox"],
              "change": ["otters", "foxes", "whales"]}

@@ -90,7 +90,8 @@ def test_where_the_answers_part_it_is_shown_and_explained(serve, open_race):
 
 def test_a_race_that_was_disturbed_says_so(serve, open_race, monkeypatch):
     monkeypatch.setattr("app.engine.race.PATIENCE_S", 0.0)
-    server = serve(ScriptedModel(lambda question: "word " * (2000 if question == "Chat" else 4)))
+    server = serve(ScriptedModel(lambda question: "word " * (2000 if question == "Chat" else 4),
+                                 seconds_per_token=0.03))
     race = open_race(server=server)
     chatter = RacePage(race).page.context.new_page()
     chatter.goto(server.url)

@@ -72,7 +72,8 @@ def test_a_question_is_answered_counted_and_remembered(chat):
     assert chat.number("cache-memory") == cached * per_token == numbers["conversation"]["bytes_used"]
     assert numbers["pool"]["bytes_reserved"] >= numbers["pool"]["bytes_used"] >= cached * per_token
     assert chat.number("reused-tokens") == 0
-    expect(chat.panel).to_contain_text(f"2 × {LAYERS} layers × {KV_HEADS} KV heads × {HEAD_DIM} × {cached} tokens")
+    for factor in (f"{LAYERS} layers", f"{KV_HEADS} KV heads", f"{HEAD_DIM} numbers", f"{cached} tokens"):
+        expect(chat.panel.get_by_role("button", name=factor, exact=True)).to_be_visible()
 
     chat.ask_and_wait("And of France?")
     assert chat.number("reused-tokens") == cached

@@ -54,6 +54,9 @@ def test_another_chat_begins_at_its_newest_line(serve, visit):
     chat.ask_and_wait("Write much")
     chat.begin_new_chat()
     chat.ask_and_wait("Write much again")
-    chat.page.locator(".chat-item__link", has_text="Write much").last.click()
+    other = chat.page.locator(".chat-item__link", has_text="Write much").last
+    address = other.get_attribute("href")
+    other.click()
+    chat.page.wait_for_url(f"**{address}")
     expect(chat.answers.last).to_contain_text("Line 119.")
     assert distance_below(chat) < 4

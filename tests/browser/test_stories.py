@@ -43,6 +43,8 @@ def test_what_it_says_of_the_memory_is_what_the_engine_counted(serve, visit):
     begin(chat, "remembers")
     cached = chat.numbers()["conversation"]["tokens"]
     chat.story_next.click()
+    expect(chat.answers).to_have_count(2)
+    chat.wait_for_end()
     expect(chat.story_look).to_have_text(f"{cached} tokens were still remembered: only "
                                          f"{chat.numbers()['last_reply']['read']} were read.")
     chat.story_next.click()

@@ -108,3 +108,10 @@ def test_axe_finds_nothing_in_a_story_and_in_slow_motion(serve, visit, scheme):
     chat.slow_next.click()
     chat.slow_next.click()
     assert_accessible(chat)
+
+
+def test_without_scripts_nothing_stands_there_that_would_do_nothing(serve, visit):
+    page = visit(serve(), java_script_enabled=False).page
+    expect(page.locator("#welcome")).to_be_visible()
+    for name in ("story", "tour-start", "open-trace"):
+        expect(page.get_by_test_id(name).first).to_be_hidden()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import random
 
+from app.engine.calculator import use_calculator
 from app.training.counts import Counts, expression_for
-from app.training.numbers import result_of, whole
+from app.training.numbers import whole
 from app.training.ordinary import SYSTEMS
 from app.training.sums import KINDS, OPENINGS, POWERS
 from app.training.typed import as_typed
@@ -34,7 +35,7 @@ def text(content: str) -> dict:
 
 def block(expression: str) -> list[dict]:
     """A calculator block, with what the calculator puts in; a refused one has nothing."""
-    result = result_of(expression)
+    result = use_calculator(expression)
     parts = [{"type": "python", "text": expression}]
     return parts if result is None else [*parts, {"type": "python_output", "text": result}]
 
@@ -80,7 +81,7 @@ class Conversations:
         while True:
             kinds, weights = zip(*KINDS, (story, 20))
             question, expression, unit = rng.choices(kinds, weights)[0](rng)
-            if result_of(expression) is not None:
+            if use_calculator(expression) is not None:
                 return as_typed(question, rng), expression, unit
 
     def follow_up(self, rng: random.Random) -> list[dict]:
@@ -92,10 +93,10 @@ class Conversations:
             form, expression = rng.choice(FOLLOW_UPS)
             values = {"r": result, "a": whole(rng, 3), "h": rng.randint(2, 9), "p": rng.choice([5, 10, 15, 20, 25, 50])}
             expression = expression.format(**values)
-            if result_of(expression) is None:
+            if use_calculator(expression) is None:
                 break
             messages += [_user(form.format(**values)), _assistant([*block(expression), text(_sum_answer(rng, expression, None))])]
-            result = result_of(expression)
+            result = use_calculator(expression)
         return messages
 
     def _second_letter(self, rng: random.Random) -> list[dict]:
@@ -110,7 +111,7 @@ class Conversations:
         """Two questions in one message: two blocks, one after the other."""
         (first, e1), (second, e2) = [rng.choice([self._short_sum, self._short_count])(rng) for _ in range(2)]
         question = rng.choice(["What is {a}, and what is {b}?", "What is {a} and what is {b}?", "{a} and {b}?", "Tell me {a} and also {b}."]).format(a=first, b=second)
-        return [_user(question), _assistant([*block(e1), text(f"The first is {result_of(e1)}. "), *block(e2), text(f"The second is {result_of(e2)}.")])]
+        return [_user(question), _assistant([*block(e1), text(f"The first is {use_calculator(e1)}. "), *block(e2), text(f"The second is {use_calculator(e2)}.")])]
 
     def _short_sum(self, rng: random.Random) -> tuple[str, str]:
         a, b, sign = whole(rng, 3), whole(rng, 3), rng.choice("+-*")
@@ -133,7 +134,7 @@ class Conversations:
             (f"Calculate {big}**{a}**{big}", f"{big}**{a}**{big}"), (f"What is the square root of {a}?", f"sqrt({a})"), (f"sqrt({a})?", f"sqrt({a})"),
             (f"What is the factorial of {big}?", f"{big}!"), (f"{a} modulo {rng.randint(2, 9)}?", f"{a}%{rng.randint(2, 9)}"), (f"What is the sine of {a}?", f"sin({a})"),
             (f"What is 0 divided by 0?", "0/0"), (f"{a} apples shared among 0 people?", f"{a}/0"), (f"log of {a}?", f"log({a})")])
-        if result_of(expression) is not None:
+        if use_calculator(expression) is not None:
             return self.sum(rng)
         return [_user(question), _assistant([*block(expression), text(rng.choice(REFUSED))])]
 
@@ -153,7 +154,7 @@ class Conversations:
 
 
 def _sum_answer(rng: random.Random, expression: str, unit: str | None) -> str:
-    result = result_of(expression)
+    result = use_calculator(expression)
     shown = expression.replace("*", " × ").replace("/", " ÷ ").replace("+", " + ").replace("-", " - ")
     if unit and rng.random() < 0.7:
         return rng.choice(UNIT_ANSWERS).format(r=result, u=unit)
@@ -162,7 +163,7 @@ def _sum_answer(rng: random.Random, expression: str, unit: str | None) -> str:
 
 
 def _count_answer(rng: random.Random, expression: str, part: str, word: str) -> str:
-    result = result_of(expression)
+    result = use_calculator(expression)
     form = rng.choice(ONE_ANSWERS if result == "1" else COUNT_ANSWERS)
     return form.format(r=result, l=part, w=word, t=f"{result} time" if result == "1" else f"{result} times")
 

@@ -1,4 +1,4 @@
-"""Numbers as people write them, and the result that the calculator puts in for an expression.
+"""Numbers as people write them.
 
 This module must never word a question.
 """
@@ -6,8 +6,6 @@ This module must never word a question.
 from __future__ import annotations
 
 import random
-
-from app.engine.calculator import use_calculator
 
 ONES = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
         "eighteen nineteen").split()
@@ -55,7 +53,3 @@ def term(rng: random.Random) -> tuple[str, str]:
         text = decimal(rng)
         return text, text
     return as_written(rng, whole(rng, 6))
-
-
-def result_of(expression: str) -> str | None:
-    return use_calculator(expression)

@@ -157,8 +157,8 @@ def test_stop_shows_what_was_written_until_then(serve, visit):
     assert chat.text_of(chat.answers.last) == shown
 
 
-def test_a_reload_in_the_middle_loses_nothing_and_stays_slow(serve, visit):
-    said = "word " * 20
+def one_token_into(said, serve, visit):
+    """(the server, a chat) whose model waits after 30 tokens, of which the page has shown the first step."""
     server = serve(ScriptedModel(said))
     server.model.hold(30)
     chat = visit(server)
@@ -166,6 +166,12 @@ def test_a_reload_in_the_middle_loses_nothing_and_stays_slow(serve, visit):
     chat.ask("Hi")
     expect(chat.slow_ahead).to_contain_text("it has written 30 tokens more")
     chat.page.keyboard.press("Space")
+    return server, chat
+
+
+def test_a_reload_in_the_middle_loses_nothing_and_stays_slow(serve, visit):
+    said = "word " * 20
+    server, chat = one_token_into(said, serve, visit)
     chat.reload()
     expect(chat.slow_next).to_be_focused()
     expect(chat.slow_ahead).to_contain_text("The model is at its next token.")
@@ -179,13 +185,7 @@ def test_a_reload_in_the_middle_loses_nothing_and_stays_slow(serve, visit):
 
 def test_a_break_of_the_line_in_the_middle_loses_nothing(serve, visit):
     said = "word " * 20
-    server = serve(ScriptedModel(said))
-    server.model.hold(30)
-    chat = visit(server)
-    chat.slow_motion.click()
-    chat.ask("Hi")
-    expect(chat.slow_ahead).to_contain_text("it has written 30 tokens more")
-    chat.page.keyboard.press("Space")
+    server, chat = one_token_into(said, serve, visit)
     chat.page.context.set_offline(True)
     expect(chat.state).to_have_attribute("data-state", "reconnecting")
     server.model.let_go()

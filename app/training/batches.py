@@ -16,7 +16,7 @@ from app.training.conversations import Conversations
 
 STEPS_IN_GROUP = 8
 LONGEST_TOKENS = 300
-LONGEST_OWN_ANSWER = 56  # tokens of the model's own answers that are held in place
+LONGEST_OWN_ANSWER = 64  # tokens of the model's own answers that are held in place
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,16 @@ calculator itself, and an answer repeats it as it was put in. This module must n
 from __future__ import annotations
 
 import random
+import re
 
 from app.engine.calculator import use_calculator
 from app.training.counts import Counts, expression_for
 from app.training.numbers import whole
 from app.training.ordinary import SYSTEMS
-from app.training.sums import KINDS, OPENINGS, POWERS
+from app.training.sums import KINDS, POWERS, asked_for
 from app.training.typed import as_typed
 from app.training.word_problems import story
+from app.training.wordings import forms_of
 
 SUM_ANSWERS = ["{e} = {r}", "{e} = {r}.", "That is {r}.", "The answer is {r}.", "It is {r}.", "The result is {r}.", "{r}", "That makes {r}.", "It comes to {r}."]
 UNIT_ANSWERS = ["That is {r} {u}.", "The answer is {r} {u}.", "There are {r} {u}.", "{r} {u}.", "It is {r} {u}."]
@@ -22,11 +24,9 @@ COUNT_ANSWERS = ['There are {r} "{l}" in {w}.', "The letter {l} appears {t} in {
 ONE_ANSWERS = ['There is {r} "{l}" in {w}.'] + COUNT_ANSWERS[1:]
 REFUSED = ["I cannot work this out: the calculator gives no result.", "The calculator gives no result for this, so I cannot tell.",
            "I cannot work that out.", "That cannot be worked out here: the calculator has no answer.", "I cannot calculate this one."]
-FOLLOW_UPS = [("and twice that?", "{r}*2"), ("And half of that?", "{r}/2"), ("now add {a}", "{r}+{a}"), ("plus {a}?", "{r}+{a}"), ("Subtract {a} from that.", "{r}-{a}"),
-              ("minus {a}", "{r}-{a}"), ("times {a}?", "{r}*{a}"), ("And divided by {a}?", "{r}/{a}"), ("Now multiply it by {a}", "{r}*{a}"), ("and {a} times that?", "{r}*{a}"),
-              ("What is {p}% of that?", "{r}*{p}/100"), ("and with {p}% on top?", "{r}+{r}*{p}/100"), ("And if you take off {p} percent?", "{r}-{r}*{p}/100"),
-              ("double it", "{r}*2"), ("And three times as much?", "{r}*3"), ("divide that by {a}", "{r}/{a}"), ("add {a} to it please", "{r}+{a}"), ("a quarter of that?", "{r}/4"),
-              ("and then minus {a} and times {h}?", "({r}-{a})*{h}"), ("Split that among {h} people", "{r}/{h}"), ("What is that plus {a}?", "{r}+{a}")]
+CHANGES = ["And with {new} instead of {old}?", "what about {new} instead of {old}", "Sorry, I meant {new}, not {old}.", "And if it were {new} rather than {old}?",
+           "now the same with {new} in place of {old}", "What if it is {new} and not {old}?", "oops, {new} instead of {old}", "Make the {old} a {new}. What then?",
+           "Same question, but {new} where I said {old}.", "and for {new}, not {old}?", "Change {old} to {new}, please."]
 
 
 def text(content: str) -> dict:
@@ -49,12 +49,14 @@ class Conversations:
 
     def any(self, rng: random.Random) -> dict:
         kind = rng.random()
-        if kind < 0.78:
+        if kind < 0.74:
             messages = self._question(rng)
             while rng.random() < 0.4 and len(messages) < 6:  # one question after the other
                 messages += self._question(rng)
-        elif kind < 0.84:
+        elif kind < 0.81:
             messages = self.follow_up(rng)
+        elif kind < 0.84:
+            messages = self.changed(rng)
         elif kind < 0.86:
             messages = self.two_in_one(rng)
         elif kind < 0.90:
@@ -90,14 +92,35 @@ class Conversations:
         messages = self.sum(rng)
         result = messages[1]["content"][1]["text"]
         for _ in range(rng.choice([1, 1, 2])):
-            form, expression = rng.choice(FOLLOW_UPS)
-            values = {"r": result, "a": whole(rng, 3), "h": rng.randint(2, 9), "p": rng.choice([5, 10, 15, 20, 25, 50])}
-            expression = expression.format(**values)
-            if use_calculator(expression) is None:
-                break
-            messages += [_user(form.format(**values)), _assistant([*block(expression), text(_sum_answer(rng, expression, None))])]
+            question, expression = self._next_step(rng, result)
+            messages += [_user(question), _assistant([*block(expression), text(_sum_answer(rng, expression, None))])]
             result = use_calculator(expression)
         return messages
+
+    def _next_step(self, rng: random.Random, result: str) -> tuple[str, str]:
+        while True:
+            form, formula = rng.choice(forms_of("follow_ups"))
+            values = {"r": result, "a": whole(rng, 3), "h": rng.randint(2, 9), "p": rng.choice([5, 10, 15, 20, 25, 50])}
+            expression = formula.format(**values)
+            if use_calculator(expression) is not None:
+                return form.format(**values), expression
+
+    def changed(self, rng: random.Random) -> list[dict]:
+        """The same question once more, with another number in it."""
+        while True:
+            question, expression, unit = self._solvable(rng)
+            found = [number for number in re.findall(r"(?<![\d.,])\d+(?![\d.,])", question)
+                     if len(re.findall(rf"(?<![\d.,]){number}(?![\d.,])", expression)) == 1]
+            if not found:
+                continue
+            old = rng.choice(found)
+            new = str(rng.randint(2 if len(old) == 1 else 10 ** (len(old) - 1), 10 ** len(old) - 1))
+            other = re.sub(rf"(?<![\d.,]){old}(?![\d.,])", new, expression)
+            if new != old and use_calculator(other) is not None:
+                break
+        return [_user(question), _assistant([*block(expression), text(_sum_answer(rng, expression, unit))]),
+                _user(rng.choice(CHANGES).format(new=new, old=old)),
+                _assistant([*block(other), text(_sum_answer(rng, other, unit))])]
 
     def _second_letter(self, rng: random.Random) -> list[dict]:
         messages = self.count(rng)
@@ -126,7 +149,7 @@ class Conversations:
         a, big = whole(rng, 3), rng.randint(30, 99)
         if rng.random() < 0.4:  # a power whose product would be too long to write
             base, exponent = rng.choice([(2, rng.randint(5, 30)), (10, rng.randint(5, 20)), (whole(rng, 2), rng.randint(5, 12))])
-            question = rng.choice(OPENINGS).format(sum=rng.choice(POWERS[:-1]).format(a=base, b=exponent))
+            question = asked_for(rng, rng.choice(POWERS[:-1]).format(a=base, b=exponent))
             return [_user(as_typed(question, rng)), _assistant([*block(f"{base}**{exponent}"), text(rng.choice(REFUSED))])]
         question, expression = rng.choice([
             (f"What is {a} divided by 0?", f"{a}/0"), (f"{a} / 0", f"{a}/0"), (f"How much is {a}/0?", f"{a}/0"), (f"divide {a} by zero", f"{a}/0"),

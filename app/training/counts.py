@@ -10,21 +10,14 @@ import random
 import re
 
 from app.training.typed import as_typed
+from app.training.wordings import lines_of
 
 SYLLABLES = ("ba be bi bo bra bri ca ce chi clo cra da de dri du el en fa fe fi flo fra ga gle go gri ha hi hu in ja jo ka ki kro la le li lo lu ma me mi mo "
              "mu na ne ni no nu oc or pa pe pi plo pra qua ra re ri ro ru sa se shi slo so spi sta sti ta te thi to tra tri tu ul un va ve vi vo wa we wi xa "
              "ya ye zo zu").split()
 ENDINGS = "ble ness ment ing ed er ous tion ally ess ette ism ist ity ling some ward worth ful less ssion ttle bby ddy ffin nnel rry ppo zzle x th".split()
 
-# {l} is the letter as asked, {w} the word as asked
-FORMS = """How many {l} are in {w}?|How many {l} are there in {w}?|how many {l} in {w}|How many {l}'s are in {w}?|How many {l}s are in {w}?|How many times does {l} occur in {w}?
-How often does {l} appear in {w}?|How many times does the letter {l} appear in {w}?|How many letters {l} are in the word {w}?|How many {l} does {w} have?
-How many {l}'s does the word {w} contain?|Count the {l} in {w}.|count the letter {l} in {w}|Count the {l}s in {w}|Count how many times {l} is in {w}|number of {l} in {w}
-What is the number of {l}'s in {w}?|Tell me how many {l} are in {w}.|Can you count the {l}'s in {w}?|Please count the letter {l} in the word {w}.
-In {w}, how many {l} are there?|In the word {w}, how often is the letter {l}?|{w}: how many {l}?|How many {l} do you see in {w}?|How many times is {l} in {w}?
-Does {w} have one {l} or more? Count them.|I wonder how many {l} there are in {w}|How many of the letter {l} are in {w}?|how mny {l} are in {w}|How many {l} has {w}?
-If you spell {w}, how many times do you write {l}?|My friend asks how many {l} are in {w}.|Spell check: how many {l} has the word {w}?|how many {l}s in the word {w}""".splitlines()
-FORMS = [form for line in FORMS for form in line.split("|")]
+# {l} is the part as asked, {w} the word as asked
 PART_FORMS = ["How many times does {l} appear in {w}?", "How often is {l} in {w}?", "Count {l} in {w}", "How many {l} are in {w}?", "how many times is {l} in {w}",
               "How many times does the string {l} occur in {w}?", "Count how often {l} stands in {w}."]
 PHRASE_WORDS = ("the a my old red green little big brown quick lazy happy sad new cold warm sweet tall river tree house dog cat bird apple summer winter morning "
@@ -73,7 +66,7 @@ class Counts:
         quote = rng.choice(['"{}"', "'{}'", "“{}”"]) if is_phrase or rng.random() < 0.3 else "{}"
         letter = rng.choice([part, part, part.upper()]) if len(part) == 1 else part
         letter = (rng.choice(['"{}"', "'{}'"]) if len(part) > 1 or rng.random() < 0.2 else "{}").format(letter)
-        form = rng.choice(PART_FORMS if len(part) > 1 else FORMS)
+        form = rng.choice(PART_FORMS if len(part) > 1 else lines_of("letter_counts"))
         question = form.format(l=letter, w=quote.format(shown))
         question = as_typed(question, rng, keep=shown)
         return question, expression_for(question, shown, part), (part, shown)

@@ -29,12 +29,12 @@ class Recipe:
     steps: int = 900
     sums_a_step: int = 8
     ordinary_a_step: int = 6
-    own_answers: int = 1600
+    own_answers: int = 2000
     rank: int = 8
     scale: float = 2.0
     learning_rate: float = 1e-3
     warm_up_steps: int = 20
-    hold: float = 3.0  # weight of the divergence from the published model, in nats a token
+    hold: float = 5.0  # weight of the divergence from the published model, in nats a token
     processes: int = 2
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import random
 
+from app.training.wordings import lines_of
+
 PLACES = """France|Italy|Spain|Germany|Poland|Portugal|Greece|Sweden|Norway|Finland|Denmark|Austria|Hungary|Ireland|Turkey
 Egypt|Kenya|Nigeria|Morocco|Ethiopia|South Africa|Ghana|Japan|China|India|Thailand|Vietnam|Indonesia|Malaysia|Mongolia|Nepal
 Iran|Israel|Canada|Mexico|Cuba|Brazil|Argentina|Chile|Peru|Colombia|Australia|New Zealand|Iceland|Belgium|the Netherlands
@@ -84,11 +86,16 @@ def ordinary_prompts(count: int, seed: int) -> list[dict]:
     """`count` different prompts, each {"question": TEXT} and in a few cases {"system": TEXT}; the same for a seed."""
     rng = random.Random(seed)
     plain, questions, numbered = _split(PLAIN), _split(QUESTIONS), _split(NUMBERED)
-    found: dict[str, dict] = {text: {"question": text} for text in plain}
+    found: dict[str, dict] = {}
+
+    def add(text: str) -> None:
+        found.setdefault(text, {"question": text} | ({"system": rng.choice(SYSTEMS)} if rng.random() < 0.15 else {}))
+
+    for text in (*lines_of("prompts"), *plain):
+        add(text)
     while len(found) < count:
         form = rng.choice(numbered if rng.random() < 0.45 else questions)
-        text = _loosened(_filled(form, rng), rng)
-        found.setdefault(text, {"question": text} | ({"system": rng.choice(SYSTEMS)} if rng.random() < 0.15 else {}))
+        add(_loosened(_filled(form, rng), rng))
     prompts = list(found.values())
     rng.shuffle(prompts)
     return prompts[:count]

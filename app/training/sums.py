@@ -8,15 +8,10 @@ from __future__ import annotations
 import random
 
 from app.training.numbers import as_written, decimal, money, term, whole
+from app.training.wordings import forms_of, lines_of
 
 SIGNS = {"+": ["+", "+", " plus ", "+", " and "], "-": ["-", "-", " minus ", "−", " less "],
          "*": ["*", "×", "x", " times ", " multiplied by ", "·"], "/": ["/", "÷", " divided by ", "/", " over "]}
-OPENINGS = ["What is {sum}?", "What is {sum}", "what's {sum}?", "What's {sum}", "How much is {sum}?", "how much is {sum}", "{sum}", "{sum} = ?",
-            "{sum}=", "{sum}?", "Calculate {sum}.", "calculate {sum}", "Compute {sum}", "Work out {sum}.", "Please work out {sum}", "Solve {sum}",
-            "Can you tell me what {sum} is?", "Tell me {sum}", "Could you calculate {sum} for me?", "I need {sum}", "What does {sum} equal?",
-            "What do I get for {sum}?", "Evaluate {sum}", "what would {sum} be", "Do you know {sum}?", "What is the result of {sum}?",
-            "find {sum}", "Quick: {sum}", "{sum} is what?", "Give me {sum}", "Whats {sum}", "wat is {sum}", "hwo much is {sum}", "What comes out of {sum}?"]
-
 POWERS = ["{a} to the power of {b}", "{a}^{b}", "{a}**{b}", "{a} to the power {b}", "{a} to the {b}", "the power {a}^{b}", "{a} raised to {b}",
           "{a} raised to the power of {b}", "{a} multiplied by itself {b} times"]
 
@@ -26,8 +21,8 @@ def _sign(rng: random.Random, operation: str) -> str:
     return spoken if spoken.startswith(" ") or rng.random() < 0.35 else f" {spoken} "
 
 
-def _asked(rng: random.Random, text: str) -> str:
-    return rng.choice(OPENINGS).format(sum=text)
+def asked_for(rng: random.Random, text: str) -> str:
+    return rng.choice(lines_of("openings")).format(sum=text)
 
 
 def bare(rng: random.Random):
@@ -50,7 +45,7 @@ def bare(rng: random.Random):
             parts[2 * stop] += ")"
     if rng.random() < 0.04:
         asked[0] = expression[0] = f"-{terms[0][0]}"
-    return _asked(rng, "".join(asked)), "".join(expression), None
+    return asked_for(rng, "".join(asked)), "".join(expression), None
 
 
 def chain(rng: random.Random):
@@ -65,7 +60,7 @@ def chain(rng: random.Random):
             expression = f"({expression})"
         asked += rng.choice([", then ", " and then ", ", and then "] if step else [" "]) + words.format(n=n)
         expression += operation.format(n=n)
-    return _asked(rng, asked), expression, None
+    return asked_for(rng, asked), expression, None
 
 
 def pair(rng: random.Random):
@@ -75,7 +70,7 @@ def pair(rng: random.Random):
     if operation == "/" and rng.random() < 0.7:
         a *= b
     (a, asked_a), (b, asked_b) = as_written(rng, a), as_written(rng, b)
-    return _asked(rng, f"{asked_a}{_sign(rng, operation)}{asked_b}"), f"{a}{operation}{b}", None
+    return asked_for(rng, f"{asked_a}{_sign(rng, operation)}{asked_b}"), f"{a}{operation}{b}", None
 
 
 def worded(rng: random.Random):
@@ -87,7 +82,7 @@ def worded(rng: random.Random):
         ("{b} taken away from {a}", "{a}-{b}"), ("{a} take away {b}", "{a}-{b}"), ("{a} shared by {b}", "{a}/{b}"),
         ("{b} more than {a}", "{a}+{b}"), ("{b} less than {a}", "{a}-{b}"), ("the total of {a} and {b}", "{a}+{b}"),
         ("{a} increased by {b}", "{a}+{b}"), ("{a} decreased by {b}", "{a}-{b}")])
-    return _asked(rng, form.format(a=asked_a, b=asked_b)), expression.format(a=a, b=b), None
+    return asked_for(rng, form.format(a=asked_a, b=asked_b)), expression.format(a=a, b=b), None
 
 
 def single(rng: random.Random):
@@ -100,14 +95,14 @@ def single(rng: random.Random):
         ("three times {a}", "3*{n}"), ("one and a half times {a}", "1.5*{n}"), ("a dozen times {a}", "12*{n}"), ("a hundredth of {a}", "{n}/100"), ("three fifths of {a}", "{n}*3/5"),
         ("2/3 of {a}", "{n}*2/3"), ("3/4 of {a}", "{n}*3/4"), ("5/8 of {a}", "{n}*5/8"), ("half as much as {a}", "{n}/2"), ("four times {a}", "4*{n}"),
         ("triple {a}", "3*{n}"), ("double {a}", "2*{n}"), ("half of {a}", "{n}/2"), ("a quarter of {a}", "{n}/4")])
-    return _asked(rng, form.format(a=asked)), expression.format(n=number), None
+    return asked_for(rng, form.format(a=asked)), expression.format(n=number), None
 
 
 def power(rng: random.Random):
     """Small ones, as a product that can be written without losing count; others are refused (see `refusal`)."""
     base, exponent = rng.choice([(rng.randint(2, 99), 2), (rng.randint(2, 30), 3), (rng.randint(2, 12), 4), (10, rng.randint(2, 4))])
     form = rng.choice(POWERS)
-    return _asked(rng, form.format(a=base, b=exponent)), "*".join([str(base)] * exponent), None
+    return asked_for(rng, form.format(a=base, b=exponent)), "*".join([str(base)] * exponent), None
 
 
 def percent(rng: random.Random):
@@ -115,16 +110,9 @@ def percent(rng: random.Random):
     n = rng.choice([as_written(rng, whole(rng, 5))[0], money(rng, 500), decimal(rng)])
     sign = rng.choice(["%", "%", "%", " percent", " per cent", " %"])
     unit = rng.choice(["", "", "$", "€", "£"])
-    form, expression = rng.choice([
-        ("{p}{s} of {u}{n}", "{n}*{p}/100"), ("{p}{s} of {u}{n}", "{n}*{p}/100"), ("{u}{n} plus {p}{s}", "{n}+{n}*{p}/100"),
-        ("{u}{n} minus {p}{s}", "{n}-{n}*{p}/100"), ("{p}{s} off {u}{n}", "{n}-{n}*{p}/100"), ("{u}{n} with {p}{s} off", "{n}-{n}*{p}/100"),
-        ("{u}{n} with {p}{s} tax added", "{n}+{n}*{p}/100"), ("{u}{n} increased by {p}{s}", "{n}+{n}*{p}/100"),
-        ("{u}{n} reduced by {p}{s}", "{n}-{n}*{p}/100"), ("a {p}{s} tip on {u}{n}", "{n}*{p}/100"), ("{u}{n} after a {p}{s} raise", "{n}+{n}*{p}/100"),
-        ("the {p}{s} tip for a bill of {u}{n}", "{n}*{p}/100"), ("a {p}{s} discount on {u}{n}", "{n}*{p}/100"),
-        ("{u}{n} after a {p}{s} discount", "{n}-{n}*{p}/100"), ("the price of {u}{n} after {p}{s} off", "{n}-{n}*{p}/100"),
-        ("{p}{s} interest on {u}{n}", "{n}*{p}/100"), ("{u}{n} including {p}{s} VAT", "{n}+{n}*{p}/100")])
+    form, expression = rng.choice(forms_of("percents"))
     values = {"p": p, "n": n, "s": sign, "u": unit}
-    return _asked(rng, form.format(**values)), expression.format(**values), None
+    return asked_for(rng, form.format(**values)), expression.format(**values), None
 
 
 def share(rng: random.Random):

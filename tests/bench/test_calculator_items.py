@@ -17,7 +17,7 @@ def test_there_are_as_many_questions_as_the_figures_speak_of():
     assert len(items_of("counts")) >= 100
     assert len(items_of("ordinary")) >= 210
     assert sum(any(map(str.isdigit, item.turns[0].question)) for item in items_of("ordinary")) >= 70
-    assert sum(bool(item.expect) for item in items_of("ordinary")) == 51
+    assert sum(bool(item.expect) for item in items_of("ordinary")) >= 55
     assert len(items_of("two_turns")) >= 50
     assert len(items_of("refusals")) == 20
 

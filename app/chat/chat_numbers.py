@@ -40,8 +40,15 @@ class ChatNumbers:
             prompt_tokens = len(main.request.prompt_ids) if main else (stats or {}).get("prompt_tokens", 0)
             numbers = copies_numbers(snapshot, prompt_tokens, copies)
         last_reply = main.last_reply if main else last_reply_from_stats(stats)
+        if message and not main and self._is_from_file(message):
+            last_reply |= {"from_file": True}
         room = self._room(snapshot, message, main) if message else None
         return cache_numbers(snapshot, rows.get(conversation, 0), last_reply, numbers, room)
+
+    def _is_from_file(self, message: Message) -> bool:
+        """Whether it was made before its conversation was taken in: somewhere else, perhaps."""
+        conversation = self._store.conversation(message.conversation)
+        return conversation is not None and conversation.imported_s is not None and message.created_s < conversation.imported_s
 
     def _room(self, snapshot: Snapshot, last: Message, live: LiveReply | None) -> dict | None:
         """What fits until the oldest turns are left out. `live` is the last message while it is being written."""

@@ -63,7 +63,7 @@ class Chats:
         """The last used first; `tokens` that are in memory, None where it will be read again."""
         cached_tokens = self._worker.snapshot().cached_tokens
         return [{"id": conversation.id, "url": caller.url(conversation.id), "title": conversation.title,
-                 "tokens": cached_tokens.get(conversation.id) or None}
+                 "tokens": cached_tokens.get(conversation.id) or None, "imported_s": conversation.imported_s}
                 for conversation in self._store.conversations(caller.owner)]
 
     def look(self, caller: Caller, id: str) -> dict:

@@ -15,6 +15,7 @@ def new_id() -> str:
 
 @dataclass
 class Conversation:
+    """`imported_s` is when it was taken in from a file, None of one that began here."""
     owner: str
     title: str
     id: str = field(default_factory=new_id)
@@ -22,6 +23,7 @@ class Conversation:
     seq: int = 0
     created_s: float = field(default_factory=time.time)
     changed_s: float = field(default_factory=time.time)
+    imported_s: float | None = None
 
 
 class Choice(StrEnum):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import time
 from dataclasses import dataclass
 
 from app.chat.chance_records import EMPTY
@@ -58,7 +59,7 @@ def _read(document: dict, owner: str) -> Imported:
     if is_blank(title) or len(title) > MAX_TITLE_CHARACTERS:
         raise Wrong("title")
     conversation = Conversation(owner, title, system=text_of(document, "system", "system", MAX_TEXT_BYTES, may_lack=True),
-                                created_s=time_of(document, "created_s"))
+                                created_s=time_of(document, "created_s"), imported_s=time.time())
     imported = Imported(conversation, [], [], {}, {})
     new_ids: dict[str, str] = {}
     for index, raw in enumerate(list_of(document, "messages", "messages", MAX_MESSAGES)):

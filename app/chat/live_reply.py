@@ -7,6 +7,7 @@ channel. It must never write to the database or to a socket.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 from app.chat.conversation import Message
@@ -15,7 +16,7 @@ from app.chat.hub import Channel
 from app.chat.numbers import last_reply_numbers, reply_stats
 from app.chat.parts import Parts
 from app.chat.timeline import Recorder
-from app.chat.token_names import TokenNames
+from app.chat.token_names import names_of
 from app.chat.transcript import TextSegment, Transcript, special_id
 from app.chat.turn_story import Story
 from app.engine.messages import (
@@ -39,14 +40,14 @@ class LiveReply:
         self.began_s = time.monotonic()
         self.dirty = False                     # more was written than was stored
         self.finished: Finished | None = None
-        self._names = TokenNames(tokenizer)
+        self._names = names_of(tokenizer)
         self._ids, self._masks = list(message.ids or []), list(message.masks or [])
         self._before = len(self._ids)          # tokens of a reply that goes on, which it had already
         self.recorder = Recorder(self._before, len(request.prompt_ids), request.use_cache, self.began_s)
         self._call: int | None = None          # the tool call that is open
         self.chances = bytearray(fit(b"", self._before))  # see chance_records
-        self.prompt_cells: list[dict] | None = None  # what is read for it, token by token, while it is read
-        self.cells_told = 0                          # how many of them
+        self.cells_to_tell: Iterator[dict] | None = None  # what is read for it, token by token, while it is read
+        self.cells_told = 0                               # up to which position
         self._opened_at: int | None = None     # where an open tool block begins in them
         self.transcript = Transcript(tokenizer, message.segments, _ids_of_last_prose(tokenizer, self._ids))
         self.parts = Parts.of(self.transcript.as_json(), is_finished=False)

@@ -14,6 +14,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from itertools import islice
 
 from app.chat.chance_records import fit
 from app.chat import vanished
@@ -166,9 +167,9 @@ class Publisher:
         """A `reading` event of what goes into the conversation's own row, with the tokens that were read since the last."""
         if told["type"] != "reading" or not reply.request.use_cache or reply.request.conversation != reply.channel.conversation:
             return told
-        if reply.prompt_cells is None:
-            reply.prompt_cells, reply.cells_told = self.strips.prompt_of(reply), told["reused"]
-        tokens = reply.prompt_cells[reply.cells_told:told["done"]]
+        if reply.cells_to_tell is None:
+            reply.cells_to_tell, reply.cells_told = self.strips.read_for(reply), told["reused"]
+        tokens = list(islice(reply.cells_to_tell, told["done"] - reply.cells_told))
         reply.cells_told = told["done"]
         return {**told, "tokens": tokens}
 

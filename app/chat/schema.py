@@ -98,6 +98,8 @@ STEPS = [
         runs TEXT NOT NULL  -- JSON; see timeline
     );
     """,
+    # When a chat was taken in from a file: what is older was not made here.
+    "ALTER TABLE conversations ADD COLUMN imported_s REAL;",
 ]
 
 

@@ -20,14 +20,13 @@ from app.chat.conversation import Message
 from app.chat.live_reply import LiveReply
 from app.chat.prompt import PromptBuilder
 from app.chat.store import Store
-from app.chat.token_names import TokenNames
+from app.chat.token_names import TokenNames, names_of
 from app.chat.transcript import special_id
 
 
 class Strips:
     def __init__(self, worker, store: Store):
         self._worker, self._store = worker, store
-        self._names: TokenNames | None = None
 
     def of(self, conversation: str, live: Sequence[LiveReply] = (), chances_from: float = 0) -> dict:
         """`tokens` in the row, in order, and `waiting`: those of the chat that are in no row. `live` are the replies that
@@ -47,20 +46,22 @@ class Strips:
         """What is in the row, without the chances: whoever wants those has seen them come, or asks for them."""
         return {"type": "strip", "tokens": self.of(conversation, live, chances_from=math.inf)["tokens"]}
 
-    def prompt_of(self, reply: LiveReply) -> list[dict]:
-        """The tokens that a reply is read from, as cells that are read."""
-        cells = self._cells(self._store.messages(reply.channel.conversation), reply, reply.counts.reused)
-        known = [cell for cell, id in zip(cells, reply.request.prompt_ids, strict=False) if cell["id"] == id]
-        if len(known) < len(reply.request.prompt_ids):  # a tokenizer that lays the chat out anew each turn
-            known = [{"id": id, "position": position, "turn": None, "message": None, "source": "read", **self.names.of(id)}
-                     for position, id in enumerate(reply.request.prompt_ids)]
-        return [_told(cell, "read") for cell in known]
+    def read_for(self, reply: LiveReply) -> Iterator[dict]:
+        """The tokens of its prompt that a reply does not find remembered, in order, as cells that are read. They are
+        made as they are taken: those of a long paste would hold up the engine if they were made at once."""
+        ids, first = reply.request.prompt_ids, reply.counts.reused
+        cells = self._cells(self._store.messages(reply.channel.conversation), reply, first, first)
+        for position in range(first, len(ids)):
+            cell = next(cells, None)
+            if cell is None or cell["id"] != ids[position]:  # a tokenizer that lays the chat out anew each turn
+                cells = iter(())
+                cell = {"id": ids[position], "position": position, "turn": None, "message": None, "source": "read",
+                        **self.names.of(ids[position])}
+            yield _told(cell, "read")
 
     @property
     def names(self) -> TokenNames:
-        if self._names is None:  # the model is loaded after this was made
-            self._names = TokenNames(self._worker.tokenizer)
-        return self._names
+        return names_of(self._worker.tokenizer)  # the model is loaded after this was made
 
     def _row(self, conversation: str, main: LiveReply | None, chat_ids: list[int]) -> tuple[Sequence[int], int]:
         """What the conversation's row holds, and how many that is."""
@@ -72,8 +73,10 @@ class Strips:
         ids = snapshot.kept_ids.get(conversation, chat_ids)
         return ids[:cached], min(cached, len(ids))
 
-    def _cells(self, messages: Sequence[Message], main: LiveReply | None, chances_from: float) -> Iterator[dict]:
-        """All tokens that the next prompt begins with. `source` is how a token first came: read, written or forced."""
+    def _cells(self, messages: Sequence[Message], main: LiveReply | None, chances_from: float,
+               first: int = 0) -> Iterator[dict]:
+        """All tokens that the next prompt begins with, from the position `first` on. `source` is how a token first came:
+        read, written or forced."""
         position, records = 0, self._store.chances([message.id for message in messages if message.is_reply])
         builder = PromptBuilder(self._worker.tokenizer)
         for message in messages:
@@ -85,9 +88,14 @@ class Strips:
             ids, masks = (own.ids, own.masks) if own else (message.ids or [], message.masks or [])
             if message is not messages[-1]:
                 ids = builder.without_foreign_end(ids)
+            if position + len(ids) <= first:
+                position += len(ids)
+                continue
             known = bytes(own.chances) if own else records.get(message.id, b"")
             calls = self._calls(message, own, ids, masks) if message.is_reply else {}
-            for index, id in enumerate(ids):
+            skipped = max(0, first - position)
+            position += skipped
+            for index, id in enumerate(ids[skipped:], start=skipped):
                 source = "read" if not message.is_reply else "forced" if index < len(masks) and not masks[index] else "written"
                 cell = {"id": id, **self.names.of(id), "position": position, "turn": message.place // 2 + 1,
                         "message": message.id, "source": source}

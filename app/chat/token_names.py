@@ -6,6 +6,8 @@ know where a token stands.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from app.chat.detokenizer import token_text
 from app.chat.transcript import SPECIAL_NAMES, special_id
 
@@ -46,6 +48,12 @@ class TokenNames:
             return {}
         others = [{"id": id, **self.of(id), "chance": _short(share)} for id, share in runners_up]
         return {"chance": _short(chance), "runners_up": others}
+
+
+@lru_cache(maxsize=2)
+def names_of(tokenizer) -> TokenNames:
+    """One for all replies, so that each token is spelled once."""
+    return TokenNames(tokenizer)
 
 
 def _short(chance: float) -> float:

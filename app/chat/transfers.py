@@ -11,8 +11,11 @@ from app.chat.errors import ChatError
 from app.chat.exports import export
 from app.chat.imports import read_import
 from app.chat.replay import script_of
+from app.chat.sentences import sentence
 from app.chat.store import Store
 from app.chat.turns import TurnMaker
+
+TAKEN_IN = "taken_in"  # of this copy of a chat alone: no file and no replay has it
 
 
 class Transfers:
@@ -28,8 +31,8 @@ class Transfers:
         conversation, messages, events, timelines = self._whole(caller, id, beside=False)
         return conversation, script_of(messages, timelines, events)
 
-    def take_in(self, caller: Caller, document: object) -> Conversation:
-        """A new chat of the caller's. Raises ChatError for a file that is no export."""
+    def take_in(self, caller: Caller, document: object) -> tuple[Conversation, int]:
+        """A new chat of the caller's, and how many messages it has. Raises ChatError for a file that is no export."""
         imported = read_import(document, caller.owner)
         with self._store.transaction():
             self._store.add_conversation(imported.conversation)
@@ -41,8 +44,11 @@ class Transfers:
                 self._store.keep_chances(id, records)
             for event in imported.events:
                 self._store.add_event(event)
+            self._store.add_event(MemoryEvent(imported.conversation.id, TAKEN_IN, sentence(
+                "This chat was opened from a file. Nothing of it is remembered here: what happened before this, "
+                "happened where it was saved.")))
         self._turns.took_in(imported.conversation.id)
-        return imported.conversation
+        return imported.conversation, sum(not message.is_beside for message in imported.messages)
 
     def _whole(self, caller: Caller, id: str, beside: bool) \
             -> tuple[Conversation, list[Message], list[MemoryEvent], dict[str, list[dict]]]:
@@ -50,4 +56,5 @@ class Transfers:
             messages = self._store.messages(id) + (self._store.answers_beside(id) if beside else [])
             if any(message.is_reply and message.reason is None for message in messages):
                 raise ChatError("busy", "An answer is still being written here. Stop it first, or wait for its end.")
-            return conversation, messages, self._store.events(id), self._store.timelines([message.id for message in messages])
+            events = [event for event in self._store.events(id) if event.code != TAKEN_IN]
+            return conversation, messages, events, self._store.timelines([message.id for message in messages])

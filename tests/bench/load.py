@@ -1,4 +1,4 @@
-"""Many people at once: N sockets ask short and long questions of one real server.
+"""Many people at once: N sockets ask short questions, then short and long ones, of one real server.
 
     .venv/bin/python -m tests.bench.load [--people 8] [--turns 3] [--tokens 100] [--model, --port, ... as for serve]
     .venv/bin/python -m tests.bench.load --paste 1500       one person pastes so many tokens while others are written to
@@ -109,22 +109,23 @@ def main() -> int:
 # --- a crowd
 
 def crowd(port: int, number: int, turns: int, tokens: int) -> None:
-    """Every third person pastes a long text each turn."""
-    alone = Person(port, [SHORT] * 2, tokens)
+    """All at once, first with short questions alone, then with every third person pasting a long text each turn."""
+    alone = Person(port, [SHORT] * 3, tokens)
     alone.talk()
-    people = [Person(port, [LONG if each % 3 == 2 else SHORT] * turns, tokens) for each in range(number)]
-    seconds = all_talk(people)
-    first = sorted(each for person in people for each in person.first_s)
-    gaps = sorted(each for person in people for each in person.gaps_s)
-    total = sum(person.written for person in people) / seconds
-    means = [sum(person.rates) / len(person.rates) for person in people]
-    print(f"{len(people)} people, {len(first)} replies, {seconds:.1f} s")
     line("one person alone", f"{median(alone.rates):8.1f} tokens/s")
-    line("all together, reading too", f"{total:8.1f} tokens/s")
-    line("each while writing, median", f"{median(means):8.1f} tokens/s")
-    line("slowest of fastest", f"{min(means) / max(means):8.2f}")
-    line("first token after", f"{_three(first, 1)} s (median, 95 %, worst)")
-    line("between tokens", f"{_three(gaps, 1000)} ms (median, 95 %, worst)")
+    for title, long_ones in (("short questions", ()), ("every third pastes", range(2, number, 3))):
+        people = [Person(port, [LONG if each in long_ones else SHORT] * turns, tokens) for each in range(number)]
+        seconds = all_talk(people)
+        first = sorted(each for person in people for each in person.first_s)
+        gaps = sorted(each for person in people for each in person.gaps_s)
+        total = sum(person.written for person in people) / seconds
+        means = [sum(person.rates) / len(person.rates) for person in people]
+        print(f"{title}: {len(people)} people, {len(first)} replies, {seconds:.1f} s")
+        line("all together, reading too", f"{total:8.1f} tokens/s, {total / median(alone.rates):.2f} times one alone")
+        line("each while writing, median", f"{median(means):8.1f} tokens/s")
+        line("slowest of fastest", f"{min(means) / max(means):8.2f}")
+        line("first token after", f"{_three(first, 1)} s (median, 95 %, worst)")
+        line("between tokens", f"{_three(gaps, 1000)} ms (median, 95 %, worst)")
 
 
 def all_talk(people: list[Person]) -> float:

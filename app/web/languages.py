@@ -9,12 +9,14 @@ Nothing here may keep a reader's language for longer than a request: the next on
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import ROUND_HALF_UP, localcontext
 from functools import cache
 from io import BytesIO
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from babel.dates import format_date
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
@@ -52,7 +54,7 @@ class LanguageEnvironment(Environment):
 def init_languages(app: Flask) -> None:
     """Before anything asks for `app.jinja_env`."""
     app.jinja_environment = LanguageEnvironment
-    app.jinja_env.globals.update({"_": gettext, "gettext": gettext, "ngettext": ngettext, "number": number,
+    app.jinja_env.globals.update({"_": gettext, "gettext": gettext, "ngettext": ngettext, "number": number, "date": date,
                                   "language": language, "language_tag": lambda: TAGS[language()],
                                   "language_names": NAMES, "language_tags": TAGS})
     app.register_blueprint(blueprint)
@@ -106,6 +108,11 @@ def number(value: float, digits: int = 0) -> str:
     """As the reader's language writes it, with so many digits behind the point; halves go up, as in the browser."""
     with localcontext(rounding=ROUND_HALF_UP):
         return format_decimal(value, format="#,##0" + ("." + "0" * digits if digits else ""), locale=language())
+
+
+def date(at_s: float) -> str:
+    """The day of a time, as this machine's clock has it and the reader's language writes it."""
+    return format_date(datetime.fromtimestamp(at_s), format="medium", locale=language())
 
 
 @blueprint.post("/language")

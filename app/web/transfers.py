@@ -27,13 +27,14 @@ def export(cid: str):
 
 @blueprint.post("/api/import")
 def take_in():
-    """A file of the same kind -> {"id", "url", "title"} of a new chat of this browser's."""
+    """A file of the same kind -> {"id", "url", "title", "messages"} of a new chat of this browser's."""
     document = request.get_json(force=True, silent=True)
     if document is None:
         raise ChatError("bad_import", "This file is no chat that was exported from here: it cannot be read as JSON.")
     caller = Caller(owner(), root=url_for("pages.index"))
-    conversation = _transfers().take_in(caller, document)
-    return {"id": conversation.id, "url": caller.url(conversation.id), "title": conversation.title}, 201
+    conversation, messages = _transfers().take_in(caller, document)
+    return {"id": conversation.id, "url": caller.url(conversation.id), "title": conversation.title,
+            "messages": messages}, 201
 
 
 @blueprint.get("/c/<cid>/replay")

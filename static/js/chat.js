@@ -319,6 +319,12 @@ if (!page.ready) awaitModel(root, { ready: modelCame, failed: (text) => status.s
 const leftBehind = tab.get("notice"); // by the page before this one
 if (leftBehind) notice.show(leftBehind);
 tab.set("notice", null);
+const opened = tab.get("opened"); // a saved chat, by the page before this one
+if (opened) {
+  notice.tell(opened);
+  status.announce(opened);
+}
+tab.set("opened", null);
 if (channel.conversation) tab.set("chat_path", location.pathname);
 panel.show(page.cache);
 status.paint();

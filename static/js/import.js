@@ -1,6 +1,8 @@
 // Opening a chat that was saved as a file: the server checks all of it, and makes a new chat of this browser's.
+// The page of that chat says that it was opened.
 
-import { bytes } from "./format.js";
+import { bytes, count } from "./format.js";
+import { tab } from "./storage.js";
 import { say } from "./words.js";
 
 const LIMIT_BYTES = 8 * 2 ** 20; // as MAX_BODY_BYTES in app/web/access.py
@@ -26,8 +28,9 @@ export function mountImport({ button, input, notice, root }) {
         method: "POST", body: file, headers: { "Content-Type": "application/json" }, credentials: "same-origin",
       });
       const told = await answer.json();
-      if (answer.ok) location.assign(told.url);
-      else notice.show(told.text);
+      if (!answer.ok) return notice.show(told.text);
+      tab.set("opened", say("import.opened", { title: told.title, messages: count(told.messages) }));
+      location.assign(told.url);
     } catch {
       notice.show(say("import.failed"));
     }

@@ -67,6 +67,7 @@ export function mountPanel(element, line, usesCache, besideNow) {
     put("bytes_read", bytes(bytesRead(model, tokens, here.bytes_used ?? 0)));
     put("weights", bytes(model.weight_bytes));
     put("resident", bytes(process.resident_bytes));
+    put("then", thenOf(tokens, reply));
     paintRoom(cache.room);
     paintBar(tokens, limit, reply, made);
     machine.show(pool, model, process);
@@ -74,6 +75,12 @@ export function mountPanel(element, line, usesCache, besideNow) {
     cost.show(model, tokens, here.bytes_used ?? 0);
     fill(line, "line", say("panel.line", { tokens: count(tokens), bytes: bytes(here.bytes_used) }));
     line.querySelector(".panel-line__dot").classList.toggle("is-warm", tokens > 0);
+  }
+
+  /** That the figures of a reply are not of now, where nothing is remembered of it any more. */
+  function thenOf(tokens, reply) {
+    if (tokens || isReference || !(reply.read || reply.written)) return "";
+    return say(reply.from_file ? "panel.then_file" : "panel.then");
   }
 
   /** What will happen when the context is full, and how soon. */

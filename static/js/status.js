@@ -88,5 +88,6 @@ export function mountStatus(element, announcer, { state, showWait }) {
       announce(say("says.start"));
     },
     replyEnded(event) { ended.push(event); },
+    announce,
   };
 }

@@ -1,5 +1,7 @@
 """A chat saved as a file, opened elsewhere, and played again: without the model, with the numbers that were."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -44,7 +46,22 @@ def test_a_chat_is_saved_and_opened_in_another_browser(serve, visit, tmp_path):
     expect(other.answers).to_have_count(1)
     assert words_of(other, other.answers.first) == answer.split()
     assert other.page.url != chat.page.url
-    expect(other.page.locator(".chat-item.is-current")).to_contain_text("How much is it?")
+    current = other.page.locator(".chat-item.is-current")
+    expect(current).to_contain_text("How much is it?")
+    expect(current.get_by_role("link")).to_have_accessible_name(re.compile(r"How much is it\? from a file, "))
+    opened = "Opened “How much is it?”: 2 messages. The model reads them when you go on."
+    expect(other.notice).to_have_text(opened)
+    expect(other.announcer).to_have_text(opened)
+    expect(other.panel_then).to_contain_text("These figures came with the file")
+    assert other.number("cached-tokens") == 0 and other.number("written-tokens") > 0
+    assert_accessible(other)
+    other.ask_and_wait("And now?")
+    expect(other.panel_then).to_have_text("")
+    expect(other.notice).to_be_hidden()
+    other.reload()
+    expect(other.answers).to_have_count(2)
+    expect(other.notice).to_be_hidden()
+    expect(chat.page.locator(".chat-item__origin")).to_have_count(0)
 
 
 def test_a_file_that_is_no_chat_is_refused_with_a_sentence(serve, visit, tmp_path):

@@ -2,9 +2,11 @@
 
 import copy
 import json
+import time
 
 import pytest
 
+from app.chat.chats import Caller
 from tests.scripted import ScriptedModel
 from tests.web.talk import Browser
 
@@ -54,6 +56,7 @@ def test_an_export_taken_in_by_another_session_exports_equal_but_for_ids(chat):
     other.get("/")
     answer = taken_in(other, document)
     assert answer.status == 201 and answer.json["url"] == f"/c/{answer.json['id']}"
+    assert (answer.json["title"], answer.json["messages"]) == (document["title"], 6)  # the other answer is none of them
     again = other.get(answer.json["url"] + "/export").json
     assert without_ids(again) == without_ids(document)
     assert {message["id"] for message in again["messages"]}.isdisjoint(message["id"] for message in document["messages"])
@@ -61,6 +64,29 @@ def test_an_export_taken_in_by_another_session_exports_equal_but_for_ids(chat):
     assert browser.get(answer.json["url"]).status == 404
     assert other.get(f"/c/{socket.conversation}/export").status == 404
     assert "Fine." in other.get(answer.json["url"]).text
+
+
+def test_the_list_the_figures_and_the_events_say_which_chat_came_from_a_file(chat):
+    server, browser, socket = chat
+    document = export_of(browser, socket)
+    del document["messages"][4:]  # the several answers
+    taken = taken_in(browser, document).json["id"]
+    listed = {each["id"]: each["imported_s"] for each in server.replies.chats.list(Caller(browser_owner(server, taken)))}
+    assert listed[socket.conversation] is None and listed[taken] == pytest.approx(time.time(), abs=60)
+    page = browser.get(f"/c/{taken}").text
+    assert page.count('data-testid="chat-imported"') == 1
+    assert "This chat was opened from a file. Nothing of it is remembered here" in page
+    stats = document["messages"][3]["stats"]
+    numbers = browser.cache(taken)
+    assert numbers["conversation"]["tokens"] == 0
+    assert numbers["last_reply"]["from_file"] is True and numbers["last_reply"]["reused"] == stats["reused_tokens"]
+    assert "from_file" not in browser.cache(socket.conversation)["last_reply"]
+    browser.socket().ask("on", taken)  # what is answered here was measured here
+    assert "from_file" not in browser.cache(taken)["last_reply"]
+
+
+def browser_owner(server, id):
+    return server.replies.store.conversation(id).owner
 
 
 def test_the_timeline_has_a_time_for_each_token_and_the_counts_of_the_engine(chat):

@@ -78,6 +78,8 @@ export function mountChannel({ path, conversation, seq, receive, changed }) {
 
   return {
     get conversation() { return id; },
+    /** The number of the last event. */
+    get seq() { return last; },
     get isOpen() { return isOpen; },
     /** Sends a frame that must be answered; it is kept, and sent again after a break, until it is. */
     ask(frame) {

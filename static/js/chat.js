@@ -19,6 +19,7 @@ import { mountScroll } from "./scroll.js";
 import { mountSettings } from "./settings.js";
 import { mountShortcuts } from "./shortcuts.js";
 import { mountSidebar } from "./sidebar.js";
+import { endOfLeft, keepLeft, takeLeft } from "./slow_left.js";
 import { mountSlowMotion } from "./slow_motion.js";
 import { mountStatus } from "./status.js";
 import { mountStopping } from "./stopping.js";
@@ -36,6 +37,7 @@ const page = pageJson("page-data");
 
 let asked = null;      // {request, text, isTyped, settled}: a question that the server has not taken yet
 let deleting = null;   // the chat that this page asked to delete
+const left = takeLeft(page.conversation?.id, page.seq); // by slow motion on the page before this one
 
 const notice = mountNotice(element("notice"));
 const panel = mountPanel(element("panel"), element("panel-line"), () => settings.current.use_cache, page.beside);
@@ -66,7 +68,7 @@ const slow = mountSlowMotion({
 const channel = mountChannel({
   path: socket,
   conversation: page.conversation?.id ?? null,
-  seq: page.seq,
+  seq: left?.seq ?? page.seq,
   receive: slow.take,
   changed: (isOpen) => status.connected(isOpen),
 });
@@ -154,6 +156,7 @@ const tour = mountTour({
     hasCalculator: page.calculator,
     last: transcript.lastId,
     ask: (text) => send(text, { type: "send" }),
+    edit: (text) => transcript.editFirst(text),
     usesCache: () => settings.current.use_cache,
     forget,
     focus: () => composer.focus(),
@@ -196,6 +199,14 @@ function settle(event) {
   status.sending(false);
 }
 
+/** Goes on in slow motion where the page before this one was left. */
+function resume() {
+  transcript.rewind(left.shown[0].reply_to);
+  panel.retell();
+  strip.retell();
+  slow.resume(left);
+}
+
 function refused(event) {
   notice.show(event.text || say("notice.too_long", { bytes: "", limit: "" }));
 }
@@ -214,6 +225,7 @@ function renamed(event) {
 }
 
 function leaveDeleted(conversation) {
+  slow.drop();
   tour.did("forget");
   tab.set("chat_path", null);
   for (const text of transcript.edited) composer.rescue(text);
@@ -280,6 +292,7 @@ async function forget() {
   try {
     const answer = await fetch(`${root}api/forget`, { method: "POST", credentials: "same-origin" });
     if (!answer.ok) throw new Error(`forget: ${answer.status}`);
+    slow.drop();
     sessionStorage.clear();
     tour.did("forget");
     location.assign(root);
@@ -327,6 +340,9 @@ if (opened) {
 tab.set("opened", null);
 if (channel.conversation) tab.set("chat_path", location.pathname);
 panel.show(page.cache);
+if (left) resume();
+endOfLeft();
+keepLeft(() => slow.unfinished && { conversation: channel.conversation, seq: channel.seq, ...slow.unfinished });
 status.paint();
 composer.busy = isBusy();
-if (slow.isOn && isBusy()) slow.focus();
+if (slow.isOn && (left || isBusy())) slow.focus();

@@ -45,6 +45,7 @@ export function mountComposer({ form, area, send, stop, notice, limitBytes, draf
 
   function changed() {
     const fitsNow = fits(area.value, "notice.too_long");
+    send.title = isBlank(area.value) ? say("send.empty") : "";
     setTooLong(!fitsNow);
     counter.changed(fitsNow ? area.value : "");
     clearTimeout(draftTimer);

@@ -6,9 +6,10 @@ import { clone } from "./dom.js";
 import { growWithText } from "./grow.js";
 import { meansSend } from "./keys.js";
 
-/** `send(text, settled)` calls `settled(isTaken)` once, when it is known whether the server took the text. */
-export function mountEdit(element, text, send) {
-  if (element.classList.contains("is-editing")) return;
+/** `send(text, settled)` calls `settled(isTaken)` once, when it is known whether the server took the text. `wanted`: what
+    stands in the box at first, in place of `text`. */
+export function mountEdit(element, text, send, wanted = text) {
+  if (element.classList.contains("is-editing")) return propose(element.querySelector(".edit__text"), wanted, text);
   const form = clone("edit");
   const area = form.querySelector("textarea");
   area.value = text;
@@ -17,8 +18,6 @@ export function mountEdit(element, text, send) {
   element.classList.add("is-editing");
   element.querySelector(".message__body").after(form);
   growWithText(area);
-  area.focus();
-  area.setSelectionRange(text.length, text.length);
 
   function leave() {
     form.remove();
@@ -51,6 +50,7 @@ export function mountEdit(element, text, send) {
     send(area.value, settled);
   });
   area.addEventListener("input", () => area.toggleAttribute("data-changed", area.value !== unchanged));
+  propose(area, wanted, text);
   form.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !event.isComposing) close();
     else if (event.target === area && meansSend(event)) {
@@ -59,6 +59,16 @@ export function mountEdit(element, text, send) {
     }
   });
   form.querySelector("[data-action=edit-cancel]").addEventListener("click", close);
+}
+
+/** Puts `wanted` into the box where it is not just `text`, and leads there. */
+function propose(area, wanted, text) {
+  if (wanted !== text) {
+    area.value = wanted;
+    area.dispatchEvent(new Event("input"));
+  }
+  area.focus();
+  area.setSelectionRange(area.value.length, area.value.length);
 }
 
 /** The changed texts of boxes under `root`, which is about to go. */

@@ -10,6 +10,7 @@ const KEPT = 100;
 export function mountHappened(element) {
   const newest = slot(element, "events");
   const older = slot(element, "older");
+  let retold = []; // items that may be told once more: then they are not two
 
   function arrange() {
     while (newest.children.length > NEWEST) older.prepend(newest.lastElementChild);
@@ -24,6 +25,9 @@ export function mountHappened(element) {
     item.className = "happened__item";
     item.dataset.code = event.code ?? "";
     item.textContent = event.text ?? "";
+    const known = retold.find((other) => other.textContent === item.textContent);
+    known?.remove();
+    retold = retold.filter((other) => other !== known);
     newest.prepend(item);
   }
 
@@ -32,6 +36,8 @@ export function mountHappened(element) {
       add(event);
       arrange();
     },
+    /** The last turn is told once more. */
+    retell() { retold = [...element.querySelectorAll(".happened__item")]; },
     /** Shows these alone, the oldest first. */
     show(events) {
       newest.replaceChildren();

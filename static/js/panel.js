@@ -19,6 +19,7 @@ export function mountPanel(element, line, usesCache, besideNow) {
   let cache = null;
   let isStale = false;
   let isReference = element.hasAttribute("data-reference"); // the last reply was made without the cache
+  let hasEnded = element.hasAttribute("data-ended"); // the last reply: until then a token is computed at the next step
   let speed = null; // while writing: {from, to, tokens, shown}
   const copies = mountCopies(element.querySelector("#copies"));
   const cost = mountCost(element.querySelector("#cost"));
@@ -61,6 +62,9 @@ export function mountPanel(element, line, usesCache, besideNow) {
     const computed = Math.max(0, (reply.read ?? 0) + made - (made ? 1 : 0));
     const without = reply.without_cache ?? 0;
     put("computed", count(computed));
+    const all = (reply.reused ?? 0) + (reply.read ?? 0) + made;
+    const isAllButLast = tokens > 0 && all === tokens + 1 && hasEnded && !isReference;
+    put("all_but_last", isAllButLast ? say("panel.all_but_last", { tokens: count(tokens), all: count(all) }) : "");
     put("without_cache", count(without));
     put("times", computed && without > computed ? say("panel.times", { times: rate(without / computed) }) : "");
     put("windows", windowsOf(model));
@@ -145,6 +149,7 @@ export function mountPanel(element, line, usesCache, besideNow) {
         return;
       }
       speed = null;
+      hasEnded = false;
       setReference(!usesCache());
       for (const name of ["first", "reads", "writes"]) put(name, "–");
     },
@@ -159,6 +164,7 @@ export function mountPanel(element, line, usesCache, besideNow) {
     done(event) {
       if (beside.has(event.message)) return;
       speed = null;
+      hasEnded = isStale = true;
       if (event.stats) setReference(event.stats.use_cache === false);
       showStats(event.stats);
     },
@@ -167,6 +173,7 @@ export function mountPanel(element, line, usesCache, besideNow) {
       happened.show(event.events ?? []);
       beside = new Set((event.messages ?? []).flatMap((message) => message.others ?? []).map(({ id }) => id));
       const last = event.messages?.findLast((message) => message.stats);
+      hasEnded = event.messages?.at(-1)?.state !== "writing";
       setReference(last?.stats.use_cache === false);
       showStats(last?.stats);
     },
@@ -177,6 +184,7 @@ export function mountPanel(element, line, usesCache, besideNow) {
   return {
     receive(event) { handlers[event.type]?.(event); },
     paint,
+    retell: happened.retell,
     /** Tokens of this chat that are remembered. */
     get tokens() { return cache?.conversation?.tokens ?? 0; },
     /** Shows a `cache` object that was fetched. */

@@ -18,6 +18,7 @@ export function mountSlowMotion({ bar, switches, writing, pass }) {
     const kind = hold.nextKind;
     next.setAttribute("aria-disabled", String(kind === null));
     setText(slot(next, "next"), say(kind === "reading" ? "slow.next_reading" : "slow.next"));
+    setText(slot(next, "held"), hold.heldTokens ? say("slow.held", { count: count(hold.heldTokens) }) : "");
     setText(slot(bar, "ahead"), ahead());
   }
 
@@ -25,8 +26,8 @@ export function mountSlowMotion({ bar, switches, writing, pass }) {
   function ahead() {
     const tokens = hold.heldTokens;
     if (hold.nextKind === null) return say(hold.isWriting ? "slow.waiting" : "slow.ready");
-    if (hold.isWriting) return tokens ? say("slow.ahead", { count: count(tokens) }) : say("slow.read");
-    return tokens ? say("slow.finished", { count: count(tokens) }) : say("slow.read");
+    if (!tokens) return say("slow.read");
+    return say(`slow.${hold.isWriting ? "ahead" : "finished"}${tokens === 1 ? "_one" : ""}`, { count: count(tokens) });
   }
 
   function step() {
@@ -66,6 +67,9 @@ export function mountSlowMotion({ bar, switches, writing, pass }) {
 
   return {
     take: hold.take,
+    resume: hold.resume,
+    drop: hold.drop,
+    get unfinished() { return hold.unfinished; },
     toggle: () => set(!hold.on),
     /** Shows all of what was held: somebody wants it to end. */
     flow: hold.flow,

@@ -3,6 +3,8 @@
 // A step is one token, or the reading of a prompt (it is marked `isStep`: what is shown slowly says nothing of speed);
 // whatever comes behind it, up to the next step, belongs to it.
 // No event is dropped but by a snapshot, which has in it all that was held, and none overtakes another of its reply.
+// Each step knows its turn, an answer or several side by side: another that was asked for meanwhile, in another tab,
+// is not counted to this one.
 
 const AT_ONCE = new Set(["conversation", "listed", "error"]); // names, addresses, what was refused: not of a reply
 
@@ -11,42 +13,64 @@ const AT_ONCE = new Set(["conversation", "listed", "error"]); // names, addresse
 export function holdBack(pass, changed, writing = []) {
   const seen = new Set(); // replies whose reading has begun
   let held = [];          // the first is a step: what is none passes when nothing is held
+  let shown = [];         // what has passed of the turn that is shown now, from its beginning on
   let isOn = false;
-  let open = new Set(writing.map(String)); // replies of which the server has not told the end
+  let turn = null;        // the newest, called by the id of its first answer
+  const turnOf = new Map();
+  let open = new Set();   // ids of replies of which the server has not told the end
 
   const isStep = (event) => event.isStep === true;
 
   function marked(event) {
-    if (event.type === "token" && event.tokens?.length) return { ...event, isStep: true };
+    const step = { ...event, isStep: true, turn: turnOf.get(String(event.message)) };
+    if (event.type === "token" && event.tokens?.length) return step;
     if (event.type !== "reading" || seen.has(event.message)) return event;
     seen.add(event.message);
-    return { ...event, isStep: true };
+    return step;
   }
 
   function note(event) {
-    if (event.type === "message" && event.role === "assistant" && !event.repeat) open.add(String(event.id));
+    if (beginsReply(event)) noteReply(event.id, !(event.answer > 0));
     if (event.type === "done") open.delete(String(event.message));
+  }
+
+  function noteReply(id, isFirst) {
+    if (isFirst) turn = String(id);
+    turnOf.set(String(id), turn);
+    open.add(String(id));
+  }
+
+  /** Gives an event on, and keeps it as long as its turn may have to be shown once more. */
+  function show(event) {
+    if (beginsReply(event) && !(event.answer > 0)) shown = [];
+    if (shown.length || beginsReply(event)) shown.push(event);
+    pass(event);
   }
 
   function flow() {
     const all = held;
     held = [];
-    all.forEach(pass);
+    all.forEach(show);
     changed();
   }
+
+  writing.forEach((id, index) => noteReply(id, index === 0));
 
   return {
     take(event) {
       note(event);
       if (event.type === "snapshot") {
         held = [];
-        open = new Set(beingWritten(event.messages ?? []));
+        shown = [];
+        open = new Set();
+        beingWritten(event.messages ?? []).forEach((id, index) => noteReply(id, index === 0));
       }
-      if (!isOn || AT_ONCE.has(event.type) || event.type === "snapshot") pass(event);
+      if (AT_ONCE.has(event.type) || event.type === "snapshot") pass(event);
+      else if (!isOn) show(event);
       else {
         for (const piece of onePerToken(event).map(marked)) {
           if (held.length || isStep(piece)) held.push(piece);
-          else pass(piece);
+          else show(piece);
         }
       }
       changed();
@@ -59,12 +83,12 @@ export function holdBack(pass, changed, writing = []) {
       let untold = null; // what no numbers have come for
       do {
         const event = held.shift();
-        pass(event);
+        show(event);
         if (event.type === "reading" || (event.type === "token" && event.tokens.length)) untold = event;
         if (event.type === "cache") untold = null;
       } while (held.length && !isStep(held[0]));
       const cache = untold && numbersAfter(untold, held);
-      if (cache) pass({ type: "cache", cache });
+      if (cache) show({ type: "cache", cache });
       changed();
       return step;
     },
@@ -80,12 +104,36 @@ export function holdBack(pass, changed, writing = []) {
 
     /** What stands at the front: "token", "reading" or null. */
     get nextKind() { return held[0]?.type ?? null; },
-    /** Tokens that the model has written already and that are not shown yet. */
-    get heldTokens() { return held.filter((event) => isStep(event) && event.type === "token").length; },
-    /** Whether the server is still at an answer. */
-    get isWriting() { return open.size > 0; },
+    /** Tokens of this turn that the model has written already and that are not shown yet. */
+    get heldTokens() {
+      return held.filter((event) => isStep(event) && event.type === "token" && event.turn === held[0].turn).length;
+    },
+    /** Whether the server is still at this turn; where nothing is held, at any. */
+    get isWriting() { return held.length ? [...open].some((id) => turnOf.get(id) === held[0].turn) : open.size > 0; },
+
+    /** What another page can go on with: the turn that is shown now, as far as it is, and what is held. null where all
+        of it is shown, or its beginning is not known. */
+    get unfinished() { return isOn && shown.length && (held.length || open.size) ? { shown, held } : null; },
+
+    /** Goes on with what a page before this one left. */
+    resume(left) {
+      open = new Set();
+      for (const event of [...left.shown, ...left.held]) {
+        note(event);
+        if (event.type === "reading") seen.add(event.message);
+      }
+      left.shown.forEach(show);
+      held = left.held;
+      changed();
+    },
+
+    /** Drops it all: the chat is gone. */
+    drop() { [held, shown] = [[], []]; },
   };
 }
+
+/** Whether a reply begins to be written, or goes on. */
+const beginsReply = (event) => event.type === "message" && event.role === "assistant" && !event.repeat;
 
 const beingWritten = (views) => views.flatMap((view) => [view, ...(view.others ?? [])])
   .filter((view) => view.state === "writing").map((view) => String(view.id));

@@ -27,6 +27,7 @@ export function mountStrip({ section, dialog, messages, root, conversation, cach
   let markedAs = null;  // [message, call] that is pointed at in the conversation
   let missed = null;    // events that came while the whole is fetched
   let asOf = -1;        // the whole told of events up to this one
+  let isRetold = false; // what the first whole has in it is told once more
   let fetchedAt = -Infinity;
   let timer = 0;
 
@@ -68,7 +69,8 @@ export function mountStrip({ section, dialog, messages, root, conversation, cach
       const answer = await fetch(`${root}api/strip?conversation=${encodeURIComponent(id)}`);
       if (!answer.ok) return;
       const whole = await answer.json();
-      asOf = whole.seq;
+      asOf = isRetold ? -1 : whole.seq;
+      isRetold = false;
       tokens.replace(whole);
       for (const event of missed) take(event);
     } catch { /* without a line there is none to be had; the next event asks again */ } finally {
@@ -174,6 +176,8 @@ export function mountStrip({ section, dialog, messages, root, conversation, cach
   else paintAround();
 
   return {
+    /** The last turn is told once more, from its beginning. */
+    retell() { isRetold = true; },
     receive(event) {
       if (event.type === "cache") bytesPerToken = event.cache.model?.bytes_per_token ?? bytesPerToken;
       if (missed) missed.push(event);

@@ -19,8 +19,8 @@ const PLACES = {
   forget: ["#open-forget", "[data-open=sidebar]"],
 };
 
-/** `page`: what the page can do and knows. `name`; and of the chat alone: `ask(text)`, `isBusy()`, `usesCache()`,
-    `forget()`, `focus()`, `hasCalculator`, `last` (id of the last message, or null).
+/** `page`: what the page can do and knows. `name`; and of the chat alone: `ask(text)`, `edit(text)`, which opens the first
+    question with this text in its place, `usesCache()`, `forget()`, `focus()`, `hasCalculator`, `last` (id of the last message, or null).
     `openers`: buttons that start the tour or take it up. */
 export function mountTour({ card, openers, page }) {
   const tour = makeTour(kept.get("tour"), page.last ?? null);
@@ -44,7 +44,7 @@ export function mountTour({ card, openers, page }) {
     setText(slot(card, "text"), textOf(name, figures));
     const suggestion = suggestionFor(name, figures);
     button("suggest").hidden = !suggestion;
-    setText(button("suggest"), suggestion && say("tour.suggest", { text: suggestion }));
+    setText(button("suggest"), suggestion && say(name === "edit" ? "tour.edit.go" : "tour.suggest", { text: suggestion }));
     button("forget").hidden = !isChat || name !== "forget" || figures !== null;
     card.querySelector("[data-go=race]").hidden = page.name === "race" || name !== "race" || figures !== null;
     card.querySelector("[data-go=chat]").hidden = isChat || (name === "race" && figures === null);
@@ -65,6 +65,7 @@ export function mountTour({ card, openers, page }) {
     if (!isChat || figures || !knows(`tour.${name}.suggest`)) return "";
     if (name === "calculator" && page.hasCalculator === false) return "";
     if (name === "cache" && page.usesCache()) return "";
+    if (name === "edit" && !find(PLACES.edit)) return "";
     return say(`tour.${name}.suggest`);
   }
 
@@ -87,7 +88,7 @@ export function mountTour({ card, openers, page }) {
     next: () => go(tour.next),
     skip: () => go(tour.next),
     again: () => go(tour.again),
-    suggest: () => page.ask(button("suggest").textContent && suggestionFor(tour.name, null)),
+    suggest: () => (tour.name === "edit" ? page.edit : page.ask)(suggestionFor(tour.name, null)),
     forget: () => page.forget(),
     close() {
       tour.close();

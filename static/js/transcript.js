@@ -151,9 +151,9 @@ export function mountTranscript(list, welcome, scroll, acts) {
     continue: (message) => acts.continue(message),
     pick: (message) => acts.pick(message),
     stop: (message) => acts.stop(message),
-    edit: (message) => mountEdit(message.element, message.text(), (text, settled) => {
+    edit: (message, _, wanted) => mountEdit(message.element, message.text(), (text, settled) => {
       acts.edit(message, followers(message), text, settled);
-    }),
+    }, wanted),
   };
 
   const followers = (message) => list.children.length - 1 - [...list.children].indexOf(placeOf(message.element));
@@ -166,6 +166,9 @@ export function mountTranscript(list, welcome, scroll, acts) {
   });
 
   return {
+    /** Takes away all that stand after the question `id`: they are told once more. */
+    rewind(id) { removeAfter(placeOf(messages.get(String(id)).element)); },
+
     receive(event) {
       if (!(event.type in handlers)) return;
       handlers[event.type](event);
@@ -177,6 +180,13 @@ export function mountTranscript(list, welcome, scroll, acts) {
       touched.clear();
       if (hasGrown) scroll.grown();
       hasGrown = false;
+    },
+
+    /** Opens the first question to be changed, with `text` in its place. */
+    editFirst(text) {
+      const first = messages.get(mainOf(list.firstElementChild).dataset.id);
+      actions.edit(first, null, text);
+      first.element.scrollIntoView({ block: "nearest" });
     },
 
     wait(text, fraction) {

@@ -11,6 +11,17 @@ PASTE = """(area, text) => {
 }"""
 
 
+def test_with_an_empty_box_the_button_says_what_it_waits_for(serve, visit):
+    chat = visit(serve())
+    expect(chat.send).to_have_attribute("title", "Write something first")
+    chat.send.click()
+    expect(chat.composer).to_be_focused()
+    chat.composer.fill("Hello")
+    expect(chat.send).to_have_attribute("title", "")
+    chat.composer.fill(" ")
+    expect(chat.send).to_have_attribute("title", "Write something first")
+
+
 def test_a_paste_of_a_megabyte_is_told_to_be_too_long_with_both_counts(serve, visit):
     chat = visit(serve())
     chat.composer.fill("Before. ")

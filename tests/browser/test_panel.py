@@ -47,6 +47,26 @@ def test_a_second_turn_reuses_all_but_the_last_token_and_says_so(serve, visit):
     assert chat.panel.inner_text() == shown
 
 
+def test_where_one_token_more_was_counted_than_is_remembered_the_panel_says_which(serve, visit):
+    server = serve(ScriptedModel("It is <|python_start|>12*3<|python_end|> then."))
+    server.model.hold(4)
+    chat = visit(server)
+    chat.ask("Hi")
+    expect(chat.written_tokens).to_have_attribute("data-value", "4")
+    expect(chat.all_but_last).to_be_empty()  # the next step computes it, not the next turn
+    server.model.let_go()
+    chat.wait_for_end()
+    expect(chat.all_but_last).not_to_be_empty()
+    reply, cached = chat.numbers()["last_reply"], chat.number("cached-tokens")
+    assert reply["read"] + reply["written"] + reply["forced"] == cached + 1
+    expect(chat.all_but_last).to_have_text(f"{cached} of {cached + 1} remembered: the next turn reads the last.")
+    chat.reload()
+    expect(chat.all_but_last).to_have_text(f"{cached} of {cached + 1} remembered: the next turn reads the last.")
+    chat.use_cache.uncheck()
+    chat.ask_and_wait("Without")
+    expect(chat.all_but_last).to_be_empty()
+
+
 def test_a_new_chat_begins_at_nothing_while_the_pool_stays(serve, visit):
     chat = visit(serve())
     chat.ask_and_wait("One")

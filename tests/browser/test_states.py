@@ -57,6 +57,16 @@ def refuse():
     raise ModelError("This file is no model.")
 
 
+def test_until_the_scripts_are_there_the_page_does_not_say_that_it_is_ready(serve, visit):
+    server = serve()
+    chat = visit(server)
+    expect(chat.state).to_have_text("Ready")
+    chat.page.route("**/js/chat.js", lambda route: route.abort())
+    chat.reload()
+    expect(chat.send).to_be_disabled()
+    expect(chat.state).to_have_text("Starting…")
+
+
 def test_a_question_asked_while_the_model_is_loaded_is_answered_when_it_is_there(serve, visit):
     is_there = threading.Event()
 

@@ -53,8 +53,9 @@ def test_each_step_is_done_by_doing_it_and_seen_by_itself(serve, visit):
     expect(chat.tour_text).to_contain_text("tokens were put in")
     chat.tour_next.click()
     expect(chat.questions.first).to_contain_class("is-pointed")
-    chat.questions.first.get_by_test_id("edit").click()
-    chat.edit_text.fill("A changed question")
+    chat.tour_suggest.click()
+    expect(chat.edit_text).to_be_focused()
+    expect(chat.edit_text).to_have_value("What is the capital of Italy?")
     chat.edit_send.click()
     chat.confirm_yes.click()
     expect(chat.tour_text).to_contain_text("tokens from before the change were kept")
@@ -72,7 +73,7 @@ def test_each_step_is_done_by_doing_it_and_seen_by_itself(serve, visit):
     expect(chat.tour_text).to_contain_text("times as fast")
     chat.tour_next.click()
     chat.tour_chat.click()
-    expect(chat.questions.first).to_contain_text("A changed question")
+    expect(chat.questions.first).to_contain_text("What is the capital of Italy?")
     expect(chat.tour_title).to_have_text(TITLES[7])
     chat.tour_forget.click()
     chat.forget_yes.click()
@@ -142,6 +143,48 @@ def test_the_deletion_of_the_chat_is_a_way_to_forget_it(serve, visit):
     chat.delete.click()
     chat.confirm_yes.click()
     expect(chat.tour_text).to_contain_text("Gone: your chats")
+
+
+def test_the_ready_change_takes_the_place_of_one_that_was_begun(serve, visit):
+    chat = visit(serve())
+    at_step(chat, 4)
+    expect(chat.tour_suggest).to_be_hidden()  # there is nothing to be changed
+    chat.ask_and_wait("Hello")
+    chat.questions.first.get_by_test_id("edit").click()
+    chat.edit_text.fill("Half a")
+    chat.tour_suggest.click()
+    expect(chat.edit_text).to_have_value("What is the capital of Italy?")
+    expect(chat.edit_text).to_be_focused()
+
+
+@pytest.mark.parametrize("screen", [{}, PHONE], ids=["desktop", "phone"])
+def test_the_outline_of_a_question_does_not_reach_into_the_answer(serve, visit, screen):
+    chat = visit(serve(), **screen)
+    chat.ask_and_wait("Hello")
+    at_step(chat, 4)
+    expect(chat.questions.first).to_contain_class("is-pointed")
+    drawn = chat.page.evaluate("""() => [...document.querySelectorAll("#messages *")].flatMap((element) => {
+        const { outlineStyle, outlineWidth, outlineOffset } = getComputedStyle(element);
+        return outlineStyle === "none" || !parseFloat(outlineWidth) ? []
+            : [element.getBoundingClientRect().bottom + parseFloat(outlineWidth) + parseFloat(outlineOffset)];
+    })""")
+    assert len(drawn) == 1
+    assert drawn[0] <= chat.answers.first.bounding_box()["y"]
+
+
+def test_it_goes_along_to_the_page_of_what_if_and_back(serve, visit):
+    chat = visit(serve())
+    chat.ask_and_wait("Hello")
+    path = chat.page.evaluate("location.pathname")
+    at_step(chat, 2)
+    chat.page.goto(chat.server.url + "/memory")
+    expect(chat.tour_title).to_have_text(TITLES[2])
+    assert_accessible(chat)
+    chat.tour_skip.click()
+    expect(chat.tour_title).to_have_text(TITLES[3])
+    chat.tour_chat.click()
+    expect(chat.tour_title).to_have_text(TITLES[3])
+    assert chat.page.url == chat.server.url + path
 
 
 @pytest.mark.parametrize("screen", [{}, PHONE], ids=["desktop", "phone"])

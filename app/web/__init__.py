@@ -12,8 +12,10 @@ def register(app) -> None:
     from app.web.languages import init_languages
     from app.web.proxy import init_proxy
     from app.web.sessions import init_sessions
+    from app.web.static_files import init_static_files
 
     settings = app.extensions["glasschat"].settings
+    init_static_files(app)
     init_languages(app)
     init_sessions(app, settings.data)
     init_access(app)

@@ -23,6 +23,7 @@ from babel.numbers import format_decimal
 from babel.support import Translations
 from flask import Blueprint, Flask, g, has_request_context, redirect, request, url_for
 from flask.templating import Environment
+from jinja2.bccache import Bucket, BytecodeCache
 from jinja2.environment import create_cache
 from markupsafe import Markup
 
@@ -51,9 +52,28 @@ class LanguageEnvironment(Environment):
         self._caches = {name: create_cache(TEMPLATES_KEPT) for name in NAMES}
 
 
+class CompiledTemplates(BytecodeCache):
+    """What a template was compiled to, which is the same in all languages and for all applications of a process.
+    Compiling those of the chat page takes 0.3 s. Jinja looks whether the source is still the one that was compiled."""
+
+    def __init__(self):
+        self._kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self._kept:
+            bucket.bytecode_from_string(self._kept[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._kept[bucket.key] = bucket.bytecode_to_string()
+
+
+COMPILED = CompiledTemplates()
+
+
 def init_languages(app: Flask) -> None:
     """Before anything asks for `app.jinja_env`."""
     app.jinja_environment = LanguageEnvironment
+    app.jinja_env.bytecode_cache = COMPILED
     app.jinja_env.globals.update({"_": gettext, "gettext": gettext, "ngettext": ngettext, "number": number, "date": date,
                                   "language": language, "language_tag": lambda: TAGS[language()],
                                   "language_names": NAMES, "language_tags": TAGS})

@@ -7,7 +7,7 @@ import pytest
 
 from app.chat.conversation import MemoryEvent
 from app.chat.errors import ChatError
-from app.web.languages import COOKIE
+from app.web.languages import COOKIE, NAMES, CompiledTemplates
 from app.web.retelling import error_text
 from tests.scripted import ScriptedModel
 from tests.web.talk import Browser, RunningServer, Socket
@@ -54,6 +54,17 @@ def test_two_readers_of_one_server_each_get_their_own_words(server):
     for _ in range(2):
         assert "新对话" in chinese.get("/", headers=CHINESE).text
         assert "New chat" in english.get("/").text and "新对话" not in english.get("/").text
+
+
+def test_a_template_is_compiled_once_for_all_languages(serve, monkeypatch):
+    monkeypatch.setattr("app.web.languages.COMPILED", CompiledTemplates())
+    server, compiled = serve(), []
+    environment = server.app.jinja_env
+    compile_it = environment.compile
+    monkeypatch.setattr(environment, "compile", lambda source, name, file: compiled.append(name) or compile_it(source, name, file))
+    for name in NAMES:
+        assert Browser(server, visits=False).get(f"/?language={name}").status == 200
+    assert "chat.html" in compiled and len(compiled) == len(set(compiled))
 
 
 def test_a_page_says_that_it_depends_on_the_reader_and_is_kept_in_no_cache(server):

@@ -19,7 +19,7 @@ import { mountScroll } from "./scroll.js";
 import { mountSettings } from "./settings.js";
 import { mountShortcuts } from "./shortcuts.js";
 import { mountSidebar } from "./sidebar.js";
-import { endOfLeft, keepLeft, takeLeft } from "./slow_left.js";
+import { dropLeft, endOfLeft, keepLeft, takeLeft } from "./slow_left.js";
 import { mountSlowMotion } from "./slow_motion.js";
 import { mountStatus } from "./status.js";
 import { mountStopping } from "./stopping.js";
@@ -213,6 +213,7 @@ function refused(event) {
 
 function renamed(event) {
   sidebar.receive(event);
+  if (event.deleted) dropLeft(event.conversation);
   if (event.foreign) {
     sidebar.refresh();
     return;

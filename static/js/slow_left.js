@@ -14,6 +14,12 @@ export function keepLeft(look) {
     tab.set(KEY, null); // too large to be kept: then nothing is, and not what was there before
     tab.set(KEY, left);
   });
+  addEventListener("pageshow", (event) => { if (event.persisted) tab.set(KEY, null); }); // this page itself goes on
+}
+
+/** The chat was deleted. */
+export function dropLeft(conversation) {
+  if (tab.get(KEY)?.conversation === conversation) tab.set(KEY, null);
 }
 
 /** What was left of this chat, or null where there is nothing or where it fits no more: its question is gone, say. */

@@ -245,6 +245,9 @@ def test_an_answer_asked_for_in_another_tab_is_not_counted_to_this_one_and_comes
     assert chat.answers.count() == 2
 
 
+KEPT = "JSON.stringify({...sessionStorage})"
+
+
 def test_what_was_left_unshown_is_still_there_after_a_look_at_another_page_but_not_after_forgetting(serve, visit):
     chat = visit(serve(ScriptedModel("Secret.")))
     chat.slow_motion.click()
@@ -259,7 +262,22 @@ def test_what_was_left_unshown_is_still_there_after_a_look_at_another_page_but_n
     chat.forget.click()
     chat.forget_yes.click()
     expect(chat.page.locator("#welcome")).to_be_visible()
-    assert "Secret" not in chat.page.evaluate("JSON.stringify({...sessionStorage})")
+    assert "slow_left" not in chat.page.evaluate(KEPT)
+
+
+def test_what_was_left_unshown_of_a_chat_goes_with_it(serve, visit):
+    chat = visit(serve(ScriptedModel("Secret.")))
+    chat.slow_motion.click()
+    chat.ask("Hi")
+    has_all(chat, len("Secret.") + 1)
+    chat.begin_new_chat()
+    assert "slow_left" in chat.page.evaluate(KEPT)
+    chat.page.locator(".chat-item").hover()
+    chat.chat_options.click()
+    chat.delete.click()
+    chat.confirm_yes.click()
+    expect(chat.page.locator(".chat-item")).to_have_count(0)
+    assert "slow_left" not in chat.page.evaluate(KEPT)
 
 
 def test_a_break_of_the_line_in_the_middle_loses_nothing(serve, visit):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from urllib.parse import urlencode
 
-from app.web.what_if import BITS, LIMITS, MACHINES, cost, drawing, presets, read_shape
+from app.web.what_if import BITS, LIMITS, MACHINES, closer_drawing, cost, drawing, presets, read_shape
 
 
 def memory_page(snapshot, query: Mapping[str, str], path: str) -> dict:
@@ -19,6 +19,7 @@ def memory_page(snapshot, query: Mapping[str, str], path: str) -> dict:
     return {
         "cost": numbers,
         "drawing": drawing(numbers),
+        "closer": closer_drawing(numbers),
         "notes": [{"code": code, **figures} for code, figures in notes],
         "owner": next((preset for preset in known if preset.key == numbers["weights_of"]), None),
         "with_weights": with_weights,

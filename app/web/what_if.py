@@ -15,6 +15,7 @@ LIMITS = {"layers": (1, 200), "heads": (1, 256), "kv": (1, 256), "head": (1, 512
           "context": (1, 1_048_576), "people": (1, 10_000)}
 BITS = (32, 16, 8, 4)
 MACHINES = {"phone": 8 * 10**9, "laptop": 16 * 10**9, "gpu24": 24 * 10**9, "gpu80": 80 * 10**9, "gpu141": 141 * 10**9}
+LARGE_ENOUGH = 10  # what is less than this part of a machine is shown enlarged, too
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 
 
@@ -103,6 +104,7 @@ def cost(shape: Shape, known: tuple[Preset, ...], with_weights: bool) -> dict:
     owner = next((preset for preset in known if _has_weights_of(shape, preset) and weight_bytes(preset, 8)), None)
     weights = weight_bytes(owner, shape.bits) if owner else None
     held = weights if with_weights and weights else 0
+    machines = [_on_machine(key, size, used, held, each) for key, size in MACHINES.items()]
     return {
         "shape": asdict(shape),
         "preset": next((preset.key for preset in known if _is(shape, preset)), None),
@@ -115,7 +117,8 @@ def cost(shape: Shape, known: tuple[Preset, ...], with_weights: bool) -> dict:
         "weight_bytes": weights,
         "needed_bytes": used + held,
         "held_bytes": held,
-        "machines": [_on_machine(key, size, used, held, each) for key, size in MACHINES.items()],
+        "machines": machines,
+        "closer": _closer(machines, used, held, each, cache_bytes(replace(shape, context=1, people=1))),
     }
 
 
@@ -124,6 +127,38 @@ def _on_machine(key: str, size: int, used: int, held: int, each: int) -> dict:
     room = "none" if held > size else "nobody" if people == 0 else "one" if people == 1 else "people"
     return {"key": key, "bytes": size, "permille": (used + held) * 1000 // size, "fits": used + held <= size,
             "people": people, "room": room}
+
+
+def _closer(machines: list[dict], used: int, held: int, each: int, token: int) -> dict | None:
+    """The smallest machine that it fits into, where it is so little of it that it has to be enlarged to be seen: by a
+    round `factor`, `across` bytes of it from `start` on. `tokens` and `conversations` would fill what the weights leave."""
+    machine = next((machine for machine in machines if machine["fits"]), None)
+    if machine is None or used * LARGE_ENOUGH > machine["bytes"]:
+        return None
+    size, factor = machine["bytes"], 1
+    while used * (larger := _next_round(factor)) <= size:
+        factor = larger
+    across = size // factor
+    return {"key": machine["key"], "bytes": size, "factor": factor, "across": across, "start": min(held, size - across),
+            "tokens": (size - held) // token, "conversations": (size - held) // each}
+
+
+def _next_round(factor: int) -> int:
+    """1, 2, 5, 10, 20, 50, …"""
+    return factor * 5 // 2 if str(factor).startswith("2") else factor * 2
+
+
+def closer_drawing(numbers: dict) -> dict | None:
+    """Per cent of the width: on the whole machine `held` and `used`, and what is enlarged, `start` to `end`; enlarged,
+    `weights` and `cache`."""
+    closer = numbers["closer"]
+    if closer is None:
+        return None
+    size, start = closer["bytes"], closer["start"]
+    across = size / closer["factor"]
+    return {"held": 100 * numbers["held_bytes"] / size, "used": 100 * numbers["bytes"] / size,
+            "start": 100 * start / size, "end": min(100 * (start + across) / size, 100),
+            "weights": 100 * (numbers["held_bytes"] - start) / across, "cache": 100 * numbers["bytes"] / across}
 
 
 def sides(areas: list[int]) -> list[float]:

@@ -3,9 +3,9 @@
 import { copyFrom } from "./copy.js";
 import { fill, pageJson, setText, slot } from "./dom.js";
 import { bytes, count, number } from "./format.js";
-import { cost, drawing, readShape } from "./memory_arithmetic.js";
+import { closerDrawing, cost, drawing, readShape } from "./memory_arithmetic.js";
 import { mountFields } from "./memory_fields.js";
-import { drawHeads, drawSquare } from "./memory_drawing.js";
+import { drawCloser, drawHeads, drawSquare } from "./memory_drawing.js";
 import { mountThemeSwitch } from "./theme_switch.js";
 import { say } from "./words.js";
 
@@ -31,6 +31,7 @@ function show(raw) {
   showAnswer(numbers);
   showWeights(numbers);
   showMachines(numbers);
+  showCloser(numbers);
   showSharing(numbers);
   showNotes(notes);
   fields.show(shape, numbers.preset);
@@ -72,6 +73,19 @@ function showMachines(numbers) {
     fill(row, "cell-share", share(machine.permille));
     fill(row, "cell-people", count(machine.people));
   }
+}
+
+/** The smallest machine and a part of it enlarged, where what it takes could not be seen otherwise. */
+function showCloser(numbers) {
+  const { closer } = numbers;
+  const figure = page.querySelector(".closer");
+  figure.hidden = !closer;
+  if (closer) drawCloser(figure, closerDrawing(numbers));
+  const tell = (name, key, words) => put(name, closer ? say(key, words(closer)) : "");
+  tell("closer-whole", "closer.whole", ({ key }) => ({ machine: say(`machine.${key}`) }));
+  tell("closer-factor", "closer.factor", ({ factor, across }) => ({ factor: count(factor), across: bytes(Number(across)) }));
+  tell("closer-fill", numbers.held_bytes ? "closer.fill_rest" : "closer.fill",
+    ({ tokens, conversations }) => ({ tokens: count(tokens), conversations: count(conversations) }));
 }
 
 function showSharing({ shape, ...numbers }) {

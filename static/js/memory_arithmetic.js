@@ -2,6 +2,7 @@
 // does the same, and a test holds the two together. Bytes are BigInts, so that both agree to the last one.
 
 const WHOLE = /^-?[0-9]{1,15}$/;
+const LARGE_ENOUGH = 10n; // what is less than this part of a machine is shown enlarged, too
 const NUMBERS = ["layers", "heads", "kv", "head", "context", "people"];
 
 const clamp = (value, [least, most]) => Math.min(Math.max(value, least), most);
@@ -42,10 +43,12 @@ export function cost(shape, { presets, machines }, withWeights) {
   const weights = owner && weightBytes(owner, shape.bits);
   const held = withWeights && weights ? weights : 0n;
   const needed = used + held;
+  const onMachines = Object.entries(machines).map(([key, bytes]) => onMachine(key, BigInt(bytes), needed, held, each));
+  const token = cacheBytes({ ...shape, context: 1, people: 1 });
   return {
     shape,
     preset: presets.find((preset) => isShapeOf(shape, preset))?.key ?? null,
-    bytes_per_token: cacheBytes({ ...shape, context: 1, people: 1 }),
+    bytes_per_token: token,
     bytes_each: each,
     bytes: used,
     unshared_bytes: cacheBytes({ ...shape, kv: shape.heads }),
@@ -54,9 +57,26 @@ export function cost(shape, { presets, machines }, withWeights) {
     weight_bytes: weights,
     needed_bytes: needed,
     held_bytes: held,
-    machines: Object.entries(machines).map(([key, bytes]) => onMachine(key, BigInt(bytes), needed, held, each)),
+    machines: onMachines,
+    closer: closerLook(onMachines, { used, held, each, token }),
   };
 }
+
+/** The smallest machine that it fits into, where it is so little of it that it has to be enlarged to be seen: by a round
+ *  `factor`, `across` bytes of it from `start` on. `tokens` and `conversations` would fill what the weights leave. */
+function closerLook(machines, { used, held, each, token }) {
+  const machine = machines.filter(({ fits }) => fits).sort((one, other) => Number(one.bytes - other.bytes))[0];
+  if (!machine || used * LARGE_ENOUGH > machine.bytes) return null;
+  const size = machine.bytes;
+  let factor = 1n;
+  while (used * nextRound(factor) <= size) factor = nextRound(factor);
+  const across = size / factor;
+  const start = held < size - across ? held : size - across;
+  return { key: machine.key, bytes: size, factor, across, start, tokens: (size - held) / token, conversations: (size - held) / each };
+}
+
+/** 1, 2, 5, 10, 20, 50, … */
+const nextRound = (factor) => (String(factor).startsWith("2") ? (factor * 5n) / 2n : factor * 2n);
 
 function onMachine(key, size, needed, held, each) {
   const people = (size > held ? size - held : 0n) / each;
@@ -94,4 +114,21 @@ export function drawing(numbers) {
     const cache = Math.max((100 * Number(numbers.bytes)) / area, 0.8); // never too thin to be seen
     return { side: Math.max(wide[index], 0.3), weights, cache: Math.min(cache, 100 - weights) };
   });
+}
+
+/** The closer look, in per cent of the width: on the whole machine `held` and `used`, and what is enlarged, `start` to
+ *  `end`; enlarged, `weights` and `cache`. */
+export function closerDrawing({ closer, bytes, held_bytes: held }) {
+  if (!closer) return null;
+  const part = (some, whole) => (100 * Number(some)) / Number(whole);
+  const { bytes: size, start } = closer;
+  const across = Number(size) / Number(closer.factor);
+  return {
+    held: part(held, size),
+    used: part(bytes, size),
+    start: part(start, size),
+    end: Math.min(part(Number(start) + across, size), 100),
+    weights: part(held - start, across),
+    cache: part(bytes, across),
+  };
 }

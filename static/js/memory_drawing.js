@@ -13,6 +13,22 @@ function place(rect, y, height) {
   rect.setAttribute("height", height.toFixed(3));
 }
 
+/** A machine as a bar, and under it a part of it enlarged, as `closerDrawing` has them. */
+export function drawCloser(element, { held, used, start, end, weights, cache }) {
+  const [whole, enlarged] = element.querySelectorAll(".closer__bar");
+  along(whole, held, used);
+  along(enlarged, weights, cache);
+  element.querySelector(".closer__lens polygon").setAttribute("points", `${start.toFixed(3)},0 ${end.toFixed(3)},0 100,10 0,10`);
+}
+
+/** A bar that is filled from the left with weights and then with what is remembered. */
+function along(bar, weights, cache) {
+  const [first, second] = [".closer__weights", ".closer__cache"].map((name) => bar.querySelector(name));
+  first.setAttribute("width", `${weights.toFixed(3)}%`);
+  second.setAttribute("x", `${weights.toFixed(3)}%`);
+  second.setAttribute("width", `${cache.toFixed(3)}%`);
+}
+
 /** Query heads in groups of `times`, each group over the KV head that it looks into. */
 export function drawHeads(element, kv, times) {
   const isDrawn = element.childElementCount === kv && element.querySelector(".heads__queries").childElementCount === times;

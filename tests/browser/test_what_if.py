@@ -8,18 +8,18 @@ from dataclasses import asdict
 import pytest
 from playwright.sync_api import expect
 
-from app.web.what_if import BITS, KNOWN, LIMITS, MACHINES, cost, drawing, read_shape
+from app.web.what_if import BITS, KNOWN, LIMITS, MACHINES, closer_drawing, cost, drawing, read_shape
 from tests.browser.conftest import PHONE
 from tests.browser.test_access import assert_accessible
 
 LLAMA_8B = "/memory?layers=32&heads=32&kv=8&head=128&bits=16&context=8192&people=1"
 IN_THE_BROWSER = """async ([cases, known]) => {
-    const { cost, drawing, readShape } = await import("/static/js/memory_arithmetic.js");
+    const { closerDrawing, cost, drawing, readShape } = await import("/static/js/memory_arithmetic.js");
     return cases.map(([raw, initial, withWeights]) => {
         const { shape, notes } = readShape(raw, initial, known);
         const numbers = cost(shape, known, withWeights);
         const text = JSON.stringify([numbers, notes], (_, value) => (typeof value === "bigint" ? `n${value}` : value));
-        return [text, drawing(numbers)];
+        return [text, drawing(numbers), closerDrawing(numbers)];
     });
 }"""
 
@@ -43,7 +43,7 @@ def test_server_and_browser_work_out_the_same_for_many_settings(serve, visit):
     cases += [(asdict_of_texts(preset.shape), preset.shape, weights) for preset in KNOWN for weights in (True, False)]
     known = {"presets": [asdict(preset) for preset in KNOWN], "limits": LIMITS, "bits": BITS, "machines": MACHINES}
     answers = page.evaluate(IN_THE_BROWSER, [[(raw, asdict(initial), weights) for raw, initial, weights in cases], known])
-    for (raw, initial, weights), (text, squares) in zip(cases, answers, strict=True):
+    for (raw, initial, weights), (text, squares, closer) in zip(cases, answers, strict=True):
         shape, notes = read_shape(raw, initial)
         numbers = cost(shape, KNOWN, weights)
         found, found_notes = json.loads(re.sub(r'"n(\d+)"', r"\1", text))
@@ -51,6 +51,7 @@ def test_server_and_browser_work_out_the_same_for_many_settings(serve, visit):
         assert found_notes == [{"code": code, **figures} for code, figures in notes], raw
         for mine, theirs in zip(drawing(numbers), squares, strict=True):
             assert theirs == pytest.approx(mine), raw
+        assert closer == (pytest.approx(mine) if (mine := closer_drawing(numbers)) else None), raw
 
 
 def asdict_of_texts(shape) -> dict:
@@ -66,6 +67,8 @@ def shown(page) -> dict:
         people: [...document.querySelectorAll("#what [data-people]")].map((e) => e.dataset.people),
         boxes: [...document.querySelectorAll("#what input[type=number]")].map((e) => e.value),
         squares: [...document.querySelectorAll(".square")].map((e) => parseFloat(e.getAttribute("width")).toFixed(1)),
+        closer: document.querySelector(".closer").hidden || [...document.querySelectorAll(".closer :is(rect, polygon)")].map(
+            (e) => [...e.getAttributeNames()].sort().map((name) => e.getAttribute(name).replace(/[0-9.]+/g, (n) => (+n).toFixed(1)))),
         heads: document.querySelectorAll(".heads__group").length,
         preset: document.querySelector("[data-preset][aria-current]")?.dataset.preset ?? null,
     })""")
@@ -115,6 +118,15 @@ def test_a_slider_a_box_and_a_preset_change_everything_and_the_link(serve, visit
     page.reload()
     expect(page.locator(".why.is-shown")).to_have_count(1)
     assert shown(page) == before
+
+
+def test_what_is_too_little_to_be_seen_is_enlarged_and_told_in_conversations(serve, visit):
+    chat = visit(serve(), "/memory?layers=30&heads=9&kv=3&head=64&bits=16&context=2048&people=1")
+    expect(chat.closer).to_contain_text("Phone, 8 GB: the whole of it")
+    expect(chat.closer).to_contain_text("Enlarged 100 times: 80.0 MB of it")
+    expect(chat.closer).to_contain_text("It takes 347,222 tokens to fill it: 169 conversations as long as this one.")
+    chat.what_people.fill("100")  # more than half a phone
+    expect(chat.closer).to_be_hidden()
 
 
 def test_what_cannot_be_is_refused_with_a_sentence_and_mended(serve, visit):

@@ -6,7 +6,7 @@ import pytest
 
 from app.engine.messages import ModelNumbers, Snapshot
 from app.models.random_weights import DEPTH_12
-from app.web.what_if import KNOWN, LIMITS, Shape, cache_bytes, cost, nanochat, presets, read_shape
+from app.web.what_if import KNOWN, LIMITS, Shape, cache_bytes, closer_drawing, cost, nanochat, presets, read_shape
 
 SMOLLM2 = Shape(layers=30, heads=9, kv=3, head=64, bits=16, context=2048)
 BY_KEY = {preset.key: preset for preset in KNOWN}
@@ -62,6 +62,26 @@ def test_weights_take_their_part_of_a_machine_only_where_they_are_known_and_want
     other = cost(replace(shape, layers=31), KNOWN, True)
     assert other["weights_of"] is None and other["needed_bytes"] == other["bytes"]
     assert cost(replace(shape, kv=32), KNOWN, True)["weights_of"] == "llama8b"
+
+
+@pytest.mark.parametrize(("shape", "weights", "key", "factor"), [
+    (SMOLLM2, False, "phone", 100),
+    (replace(SMOLLM2, people=16), False, "phone", 10),
+    (replace(SMOLLM2, people=17), False, None, None),  # a tenth of a phone can be seen as it is
+    (Shape(1, 1, 1, 1, 4, 1), False, "phone", 5_000_000_000),
+    (replace(BY_KEY["llama8b"].shape, context=64), True, "gpu24", 2000),
+    (replace(BY_KEY["llama70b"].shape, context=64), True, None, None)])  # its weights fit nowhere
+def test_what_is_too_little_to_be_seen_is_enlarged_by_a_round_factor(shape, weights, key, factor):
+    numbers = cost(shape, KNOWN, weights)
+    closer, drawn = numbers["closer"], closer_drawing(numbers)
+    if key is None:
+        assert closer is None and drawn is None
+        return
+    assert (closer["key"], closer["factor"]) == (key, factor)
+    assert 40 <= drawn["cache"] <= 100 and drawn["weights"] >= 0 and drawn["weights"] + drawn["cache"] <= 100.001
+    # both bars show the same bytes
+    assert drawn["cache"] == pytest.approx(drawn["used"] * factor) and drawn["start"] <= drawn["held"]
+    assert closer["tokens"] * numbers["bytes_per_token"] + numbers["held_bytes"] <= closer["bytes"]
 
 
 @pytest.mark.parametrize(("raw", "changed", "note"), [

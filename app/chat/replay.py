@@ -27,7 +27,7 @@ def script_of(messages: Sequence[Message], timelines: dict[str, list[dict]], eve
     """`messages` are those that the chat goes on with; what stands beside them is not played."""
     script, now, waiting = [], 0, list(events)
     for index, message in enumerate(messages):
-        now += PAUSE_MS
+        now += PAUSE_MS if index else 0  # the first question is there from the start
         if not message.is_reply:
             script.append([now, message_event(message, edge="read")])
             continue
@@ -60,7 +60,7 @@ def _played(message: Message, runs: list[dict], so_far: Sequence[Message]) -> It
     yield [0, message_event(replace(message, segments=[], text="", reason=None), edge="written")]
     reply, now = _Reply(message), 0
     for run in runs:
-        yield [now, {"type": "run", "message": message.id, "prompt": run["prompt"], "reused": run["reused"],
+        yield [now, {"type": "run", "message": message.id, "first": run["first"], "prompt": run["prompt"], "reused": run["reused"],
                      "use_cache": run["use_cache"], "cached": run["cached"], "limit": run["limit"], "model": run["model"]}]
         edges = {"type": "edges", "edges": edges_of(so_far, (), run["cached"])}
         for at, *rest in reply.play(run):

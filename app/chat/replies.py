@@ -42,7 +42,7 @@ class Replies:
         self.publisher = Publisher(worker, store, self.hub, teller)
         self.chats = Chats(worker, store, self.hub, self.publisher, Picker(worker, store, self.publisher, teller))
         self._turns = TurnMaker(worker, store, self.publisher, teller)
-        self.transfers = Transfers(store, self.chats, self._turns)
+        self.transfers = Transfers(worker, store, self.chats, self._turns)
         self._new_lock = threading.Lock()  # held while a conversation begins: one request begins one
         worker.on_event = self.publisher.sink
         mark_interrupted(store)

@@ -40,11 +40,11 @@ def take_in():
 @blueprint.get("/c/<cid>/replay")
 def replay(cid: str):
     """The chat played again, at the speed at which it was made."""
-    conversation, script = _transfers().replay(Caller(known_owner() or ""), cid)
+    recording = _transfers().replay(Caller(known_owner() or ""), cid)
     prolong_session()
-    told = [[at, retold_event(what[0])] if len(what) == 1 else [at, *what] for at, *what in script]
-    return render_template("replay.html", conversation={"id": cid, "title": conversation.title},
-                           page={"script": told, "conversation": cid})
+    told = [[at, retold_event(what[0])] if len(what) == 1 else [at, *what] for at, *what in recording.script]
+    return render_template("replay.html", conversation={"id": cid, "title": recording.conversation.title}, recording=recording,
+                           page={"script": told, "tokens": recording.tokens, "conversation": cid})
 
 
 def _transfers():

@@ -1,4 +1,5 @@
-// The replay page: the parts of the chat page, told by a clock and a script in place of the server.
+// The replay page: the parts of the chat page, told by a clock and a script in place of the server. It stands at the first
+// question until somebody starts it.
 
 import { fill, pageJson, setText, slot } from "./dom.js";
 import { mountDrawer } from "./drawer.js";
@@ -8,6 +9,7 @@ import { makeClock } from "./replay_clock.js";
 import { expand } from "./replay_script.js";
 import { mountScroll } from "./scroll.js";
 import { mountStatus } from "./status.js";
+import { mountStrip } from "./strip.js";
 import { mountTranscript } from "./transcript.js";
 import { say } from "./words.js";
 
@@ -15,7 +17,9 @@ const LONGEST_FRAME_MS = 250; // a tab that was hidden goes on where it was
 
 const element = (id) => document.getElementById(id);
 const player = element("player");
-const entries = expand(pageJson("page-data").script);
+const start = element("start");
+const page = pageJson("page-data");
+const entries = expand(page.script, page.tokens);
 let usesCache = true;
 let isPlaying = false;
 let shownAt = 0;
@@ -29,10 +33,16 @@ const scroll = mountScroll(element("transcript"), element("to-newest"));
 const ignored = () => {};
 const acts = new Proxy({}, { get: () => ignored }); // nothing can be asked of what was
 const transcript = mountTranscript(element("messages"), null, scroll, acts);
+const strip = mountStrip({
+  section: element("strip"), dialog: element("trace"), messages: element("messages"), conversation: () => null, cache: emptyCache(),
+});
+const parts = [transcript, panel, strip, status];
 const clock = makeClock(entries, { tell, begin });
 
 function begin() {
-  for (const part of [transcript, panel, status]) part.receive({ type: "snapshot", state: "idle", messages: [], events: [], cache: emptyCache() });
+  const nothing = { type: "snapshot", state: "idle", messages: [], events: [], cache: emptyCache() };
+  for (const part of parts) part.receive(nothing);
+  strip.receive({ type: "cells", tokens: [] });
 }
 
 /** Nothing is remembered yet, of a memory as large as it was then. */
@@ -45,9 +55,7 @@ function emptyCache() {
 function tell({ events }) {
   for (const event of events) {
     if (event.type === "message" && event.role === "assistant") status.replyBegan();
-    transcript.receive(event);
-    panel.receive(event);
-    status.receive(event);
+    for (const part of parts) part.receive(event);
     if (event.type === "done") {
       usesCache = event.stats?.use_cache !== false;
       status.replyEnded(event);
@@ -56,9 +64,8 @@ function tell({ events }) {
 }
 
 function paint() {
-  transcript.paint();
-  panel.paint();
-  status.paint();
+  for (const part of parts) part.paint();
+  start.hidden = isPlaying || clock.at > 0;
   const isOver = clock.isOver;
   fill(player, "play", say(isPlaying ? "replay.pause" : isOver ? "replay.again" : "replay.play"));
   fill(player, "time", say("replay.time", { at: number(clock.at / 1000, 1), all: number(clock.end / 1000, 1) }));
@@ -94,6 +101,10 @@ function pause() {
 }
 
 element("play").addEventListener("click", () => (isPlaying ? pause() : play()));
+start.querySelector("button").addEventListener("click", () => {
+  play();
+  element("play").focus(); // what was pressed is gone
+});
 player.querySelector("[data-action=step]").addEventListener("click", () => {
   clock.step();
   pause();
@@ -106,7 +117,15 @@ slot(player, "position").addEventListener("input", (event) => {
   clock.seek(event.target.valueAsNumber);
   pause();
 });
+// a millisecond an arrow key would lead nowhere
+const steps = { ArrowRight: clock.step, ArrowUp: clock.step, ArrowLeft: () => clock.back(), ArrowDown: () => clock.back() };
+slot(player, "position").addEventListener("keydown", (event) => {
+  if (!steps[event.key] || event.altKey || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  steps[event.key]();
+  pause();
+});
 mountDrawer(element("panel"), "(width < 54rem)");
-for (const button of player.querySelectorAll("button")) button.disabled = false;
-begin();
+for (const button of document.querySelectorAll(".player button, #start button")) button.disabled = false;
+clock.restart();
 paint();

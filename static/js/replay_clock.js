@@ -1,6 +1,7 @@
 // Where a replay stands, and what is due. Knows entries with a time, and nothing of what they hold.
 
-/** `tell(entry)` for each that is due, in order; `begin()` before the first, and whenever it is begun anew. */
+/** `tell(entry)` for each that is due, in order; `begin()` before the first, and whenever it is begun anew. What is due at
+    the very beginning is told with it. */
 export function makeClock(entries, { tell, begin }) {
   const end = entries.length ? entries.at(-1).at : 0;
   let next = 0;
@@ -25,6 +26,16 @@ export function makeClock(entries, { tell, begin }) {
       }
       return next > from;
     },
+    /** To where it stood before the newest step. */
+    back() {
+      const stepped = entries.slice(0, next).findLastIndex((entry) => entry.isStep);
+      const before = entries.slice(0, Math.max(0, stepped)).findLastIndex((entry) => entry.isStep);
+      this.restart();
+      while (next <= before) {
+        at = entries[next].at;
+        tell(entries[next++]);
+      }
+    },
     /** To any time; back is from the beginning. */
     seek(time) {
       if (time < at) this.restart();
@@ -35,6 +46,7 @@ export function makeClock(entries, { tell, begin }) {
       next = 0;
       at = 0;
       begin();
+      tellUntil(0);
     },
     get at() { return at; },
     get end() { return end; },

@@ -1,25 +1,30 @@
 // A script of timed events, as app/chat/replay.py writes it, as what the parts of the chat page take. Each entry:
 // {at, events, isStep}. The numbers follow from what was recorded, by the contract's own definitions.
 
-/** All entries of a script, in order. */
-export function expand(script) {
+import { savedTokens, told } from "./replay_cells.js";
+
+/** All entries of a script, in order. `tokens`: those that were saved with the chat, message by message. */
+export function expand(script, tokens) {
+  const saved = savedTokens(tokens);
   let counted = null; // of the reply that is being told
   return script.map(([at, what, forced]) => {
     if (typeof what === "string") return { at, events: counted.token(what, forced === 1), isStep: true };
     if (what.type === "run") {
-      counted = countsOf(what);
-      return { at, events: [counted.cache()], isStep: false };
+      counted = countsOf(what, saved);
+      return { at, events: counted.begin(), isStep: false };
     }
-    if (what.type === "reading") return { at, events: [{ ...what, isStep: true }, counted.read(what)], isStep: what.done > what.reused };
+    if (what.type === "reading") return { at, events: counted.read(what), isStep: what.done > what.reused };
     if (what.type === "done" && counted) return { at, events: [what, counted.end(), { type: "state", state: "idle" }], isStep: false };
     return { at, events: [what], isStep: false };
   });
 }
 
 /** The counts of one run of a reply. */
-function countsOf({ message, prompt, reused, use_cache: usesCache, cached, limit, model }) {
+function countsOf(run, saved) {
+  const { message, first, prompt, reused, use_cache: usesCache, cached, limit, model } = run;
   const reply = { reused, read: 0, written: 0, forced: 0, without_cache: 0 };
-  let tokens = 0;
+  const given = saved.prompt(run);
+  let tokens = usesCache ? reused : cached;
   const made = () => reply.written + reply.forced;
 
   function cache() {
@@ -28,19 +33,27 @@ function countsOf({ message, prompt, reused, use_cache: usesCache, cached, limit
   }
 
   return {
-    cache,
-    read({ done }) {
-      reply.read = done - reused;
-      tokens = usesCache ? done : cached;
-      return cache();
+    /** What is reused is in the cache already, and nothing else of this chat. */
+    begin() {
+      if (!usesCache) return [cache()];
+      return [{ type: "cells", tokens: given.slice(0, reused).map((cell) => told(cell, "reused")) }, cache()];
+    },
+    read(event) {
+      const before = reused + reply.read;
+      reply.read = event.done - reused;
+      tokens = usesCache ? event.done : cached;
+      const cells = usesCache ? { tokens: given.slice(before, event.done).map((cell) => told(cell, "read")) } : {};
+      return [{ ...event, ...cells, isStep: true }, cache()];
     },
     token(text, isForced) {
+      const index = first + made();
       const position = prompt + made();
       reply.without_cache += position; // the reference way computes all that stands before it
       reply[isForced ? "forced" : "written"] += 1;
       tokens = usesCache ? position : cached; // the newest token is in the cache only once it was computed with
-      const token = { origin: isForced ? "forced" : "written", position };
-      return [{ type: "state", state: "writing" }, { type: "token", message, text, tokens: [token], isStep: true }, cache()];
+      // without the cache nothing comes into the row
+      const cells = usesCache ? [told(saved.own(message, index, position), isForced ? "forced" : "written")] : [];
+      return [{ type: "state", state: "writing" }, { type: "token", message, text, tokens: cells, isStep: true }, cache()];
     },
     end() {
       tokens = cached;

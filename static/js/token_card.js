@@ -27,9 +27,11 @@ function factsOf(token, isCached, bytesPerToken) {
     token.hex && say("token.piece", { bytes: spelled(token.hex) }),
     token.turn && say("token.turn", { turn: count(token.turn) }),
     isCached && say("token.bytes", { bytes: count(bytesPerToken) }),
-    say("token.id", { id: token.id }),
+    token.id !== null && say("token.id", { id: token.id }),
   ].filter(Boolean);
 }
+
+const nameOf = (token) => (token.id === null ? say("token.unnamed") : say("token.quoted", { text: visible(token.text) }));
 
 /** The token and its runners-up, the likeliest first. */
 const candidatesOf = (token) => [{ ...token, isIt: true }, ...token.runners_up].sort((a, b) => b.chance - a.chance);
@@ -37,7 +39,7 @@ const candidatesOf = (token) => [{ ...token, isIt: true }, ...token.runners_up].
 /** All of it in one sentence. */
 export function sentenceOf(token, isCached, bytesPerToken) {
   const said = [
-    say("token.quoted", { text: visible(token.text) }),
+    nameOf(token),
     say("token.position", { position: count(token.position) }),
     originOf(token, isCached),
     ...factsOf(token, isCached, bytesPerToken),
@@ -90,7 +92,8 @@ export function mountCard(card) {
       fill(card, "facts", factsOf(token, isCached, bytesPerToken).join(" · "));
       if (shown === token) return;
       shown = token;
-      showText(slot(card, "text"), token.text);
+      if (token.id === null) setText(slot(card, "text"), say("token.unnamed"));
+      else showText(slot(card, "text"), token.text);
       const chances = slot(card, "chances");
       chances.hidden = token.chance === undefined;
       if (chances.hidden) return;

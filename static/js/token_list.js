@@ -89,6 +89,14 @@ export function newTokenList(isLost = false) {
       }
     },
 
+    /** These are what is in the cache, whatever was before: told by a replay. */
+    cells({ tokens }) {
+      list = [...tokens];
+      cached = list.length;
+      live = null;
+      touch(0);
+    },
+
     picked() { isLost = true; },
     snapshot() { isLost = true; },
   };

@@ -41,4 +41,4 @@ export function textOf(tokens) {
 }
 
 /** All tokens as numbers. */
-export const numbersOf = (tokens) => `[${tokens.map((token) => token.id).join(", ")}]`;
+export const numbersOf = (tokens) => `[${tokens.map((token) => token.id).filter((id) => id !== null).join(", ")}]`;

@@ -34,7 +34,7 @@ export function mountTrace(dialog, opener, tokens, bytesPerToken) {
     const title = document.createElement("h3");
     title.className = "trace__message";
     const isAnswer = token.origin === "written" || token.origin === "forced" || token.source;
-    title.textContent = token.message === null ? say("trace.nobody")
+    title.textContent = token.id === null ? say("token.unnamed") : token.message === null ? say("trace.nobody")
       : say(isAnswer ? "trace.answer" : "trace.question", { turn: count(token.turn) });
     const list = document.createElement("ol");
     list.className = "trace__boxes";
@@ -63,7 +63,7 @@ export function mountTrace(dialog, opener, tokens, bytesPerToken) {
     const line = document.createElement("tr");
     line.dataset.position = at;
     const isCached = at < tokens.cached;
-    const values = [count(at), visible(token.text), String(token.id), token.turn ? count(token.turn) : "",
+    const values = [count(at), visible(token.text), String(token.id ?? ""), token.turn ? count(token.turn) : "",
       originOf(token, isCached), token.chance === undefined ? "" : percent(token.chance)];
     values.forEach((value, column) => {
       const cell = document.createElement(column ? "td" : "th");

@@ -1,5 +1,6 @@
 """A chat saved as a file, opened elsewhere, and played again: without the model, with the numbers that were."""
 
+import json
 import re
 
 import pytest
@@ -157,8 +158,8 @@ def test_the_numbers_of_every_step_are_those_that_the_server_told(serve, visit):
     expect(chat.replay_mark).to_be_visible()
     played = chat.page.evaluate("""async () => {
         const { expand } = await import("/static/js/replay_script.js");
-        const script = JSON.parse(document.getElementById("page-data").textContent).script;
-        return expand(script).flatMap((entry) => entry.events).filter((event) => event.type === "cache").map((event) => event.cache);
+        const { script, tokens } = JSON.parse(document.getElementById("page-data").textContent);
+        return expand(script, tokens).flatMap((entry) => entry.events).filter((event) => event.type === "cache").map((event) => event.cache);
     }""")
     second = played[[i for i, cache in enumerate(played) if cache["last_reply"]["reused"]][0]:]
     by_written = {cache["last_reply"]["written"]: cache for cache in second}
@@ -166,6 +167,94 @@ def test_the_numbers_of_every_step_are_those_that_the_server_told(serve, visit):
     for written, cache in live.items():
         assert by_written[written]["last_reply"] == cache["last_reply"]
         assert by_written[written]["conversation"] == cache["conversation"]
+
+
+PLAYED = """async () => {
+    const { expand } = await import("/static/js/replay_script.js");
+    const { newTokenList } = await import("/static/js/token_list.js");
+    const { script, tokens } = JSON.parse(document.getElementById("page-data").textContent);
+    const list = newTokenList();
+    for (const event of expand(script, tokens).flatMap((entry) => entry.events)) list.receive(event);
+    return { tokens: list.list.slice(0, list.cached), waiting: list.list.slice(list.cached) };
+}"""
+
+
+def test_the_strip_of_a_replay_ends_with_the_tokens_that_the_memory_held(serve, visit):
+    chat = visit(serve(ScriptedModel(CALC, "Fine.", "Well.")))
+    for question in ("One", "Two é", "Three"):
+        chat.ask_and_wait(question)
+    chat.page.wait_for_function("document.querySelector('#state').dataset.state === 'idle'")
+    held = chat.page.evaluate("async () => (await fetch(`/api/strip?conversation=${location.pathname.slice(3)}`)).json()")
+    chat.page.goto(chat.page.url + "/replay")
+    played = chat.page.evaluate(PLAYED)
+    for where in ("tokens", "waiting"):
+        without_calls = [{name: value for name, value in token.items() if name != "call"} for token in held[where]]
+        assert played[where] == without_calls and played[where]
+    chat.replay_position.focus()
+    chat.page.keyboard.press("End")
+    expect(chat.page.get_by_test_id("token")).to_have_count(len(held["tokens"]))
+    chat.token_strip.focus()
+    chat.page.keyboard.press("Home")
+    expect(chat.page.locator("#token-card")).to_contain_text("<|bos|>")
+    expect(chat.page.locator("#token-card")).to_contain_text("Remembered from before")
+    chat.open_trace.click()
+    expect(chat.trace_token).to_have_count(len(held["tokens"]) + len(held["waiting"]))
+
+
+def test_tokens_of_a_foreign_tokenizer_are_shown_by_number_and_those_of_a_lost_prompt_only_counted(serve, visit, tmp_path):
+    chat = visit(serve(ScriptedModel("abc", "def")))
+    chat.ask_and_wait("hi")
+    chat.ask_and_wait("on")
+    path = saved(chat, tmp_path)
+    document = json.loads(path.read_text())
+    for message in document["messages"]:
+        message["fingerprint"] = "another"
+    document["messages"][0]["ids"].pop()  # as where old turns were left out: the prompt is not what is stored
+    path.write_text(json.dumps(document))
+    chat.import_file.set_input_files(path)
+    expect(chat.notice).to_contain_text("Opened")
+    chat.page.goto(chat.page.url + "/replay")
+    played = chat.page.evaluate(PLAYED)
+    last = document["messages"][-1]
+    run = last["timeline"][0]
+    assert [token["origin"] for token in played["tokens"]].count("reused") == run["reused"]
+    assert [(token["id"], token["text"]) for token in played["tokens"][:run["prompt"]]] == [(None, "")] * run["prompt"]
+    assert [(token["id"], token["text"]) for token in [*played["tokens"][run["prompt"]:], *played["waiting"]]] == [
+        (id, f"‹{id}›") for id in last["ids"]]
+    chat.replay_position.focus()
+    chat.page.keyboard.press("End")
+    chat.token_strip.focus()
+    chat.page.keyboard.press("Home")
+    expect(chat.page.locator("#token-card")).to_contain_text("not saved")
+    chat.open_trace.click()
+    expect(chat.page.locator(".trace__message").first).to_have_text("not saved")
+
+
+def test_a_replay_opens_with_the_first_question_and_is_started_and_stepped_by_keyboard(serve, visit):
+    chat = visit(serve(ScriptedModel("abcdef")), reduced_motion="reduce")
+    chat.ask_and_wait("hi")
+    chat.page.goto(chat.page.url + "/replay")
+    expect(chat.questions).to_have_count(1)
+    expect(chat.answers).to_have_count(0)
+    expect(chat.replay_start).to_contain_text("Recorded with Scripted on ")
+    chat.page.wait_for_timeout(300)
+    expect(chat.replay_time).to_contain_text("0.0 of")  # nothing begins by itself
+    chat.replay_position.focus()
+    for key, letters in (("ArrowRight", None), ("ArrowRight", "a"), ("ArrowUp", "ab"), ("ArrowRight", "abc"),
+                         ("ArrowLeft", "ab"), ("ArrowDown", "a"), ("ArrowRight", "ab")):
+        chat.page.keyboard.press(key)
+        if letters:
+            expect(chat.answers.first.locator(".message__body")).to_have_text(re.compile(rf"^\s*{letters}\s"))
+    expect(chat.replay_start).to_be_hidden()
+    assert chat.page.get_by_test_id("token").count() == chat.number("cached-tokens") == 7
+    chat.replay_restart.click()
+    expect(chat.replay_start).to_be_visible()
+    expect(chat.page.get_by_test_id("token")).to_have_count(0)
+    chat.replay_begin.focus()
+    chat.page.keyboard.press("Enter")
+    expect(chat.replay_play).to_be_focused()
+    expect(chat.state).to_have_text("Replay: this was all")
+    assert chat.text_of(chat.answers.first) == "abcdef"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -2,17 +2,21 @@
 
 `serve(model)` starts a server; `visit(server)` opens a page of it and watches it: an error in its console, a
 script that fails or a request that leaves the server's own address fails the test.
+
+What a browser keeps of a server is files that never change, so tests that ask for the same kind of browser session share
+them: the servers of a run have one address, one after the other, and a session is emptied and used again (`Sessions`).
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from werkzeug.serving import make_server
 
 from app import create_app
@@ -22,7 +26,8 @@ from tests.find_browser import browser_path
 from tests.scripted import ByteTokenizer, ScriptedModel
 
 CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-                  "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+                  "--disable-background-networking", "--disable-component-update", "--disable-sync",
+                  "--process-per-site"]  # with a page that stays open, the next one needs no new process: see Sessions
 DESKTOP = {"width": 1280, "height": 800}
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
 PATIENCE_MS = 60_000  # a busy machine is slow, not wrong
@@ -40,23 +45,75 @@ def browser() -> Browser:
         browser.close()
 
 
+class Sessions:
+    """Browser sessions: a few stay open for the next test that wants one with the same options.
+
+    A session that is taken is as good as new: no other page, no cookies, nothing stored. It has kept only the static files,
+    whose addresses change with them, and one page of the server (a `keeper`): by it the process stays that shows such pages.
+    """
+
+    MOST_KEPT = 3
+
+    def __init__(self, browser: Browser):
+        self._browser = browser
+        self._kept: list[tuple[str, BrowserContext]] = []  # each with what it was made for
+
+    def take(self, url: str, options: dict) -> BrowserContext:
+        for index, (kind, context) in enumerate(self._kept):
+            if kind == _kind(url, options):
+                del self._kept[index]
+                context.clear_cookies()
+                context.pages[0].evaluate("localStorage.clear()")
+                return context
+        context = self._browser.new_context(**options)
+        context.set_default_timeout(PATIENCE_MS)
+        context.new_page().goto(url + "/healthz")
+        return context
+
+    def give_back(self, url: str, options: dict, context: BrowserContext) -> None:
+        for page in context.pages[1:]:
+            page.close()
+        context.set_offline(False)
+        self._kept.append((_kind(url, options), context))
+        if len(self._kept) > self.MOST_KEPT:
+            self._kept.pop(0)[1].close()
+
+
+def _kind(url: str, options: dict) -> str:
+    return json.dumps([url, options], sort_keys=True)
+
+
+@pytest.fixture(scope="session")
+def sessions(browser) -> Sessions:
+    return Sessions(browser)
+
+
 class RunningServer:
     """The application, served by threads of this process. `restart` keeps the address and what is stored."""
+
+    usual_port = 0  # the first server's; those after it take it again where it is free
 
     def __init__(self, data, model, tokenizer, settings: dict):
         self.model, self._tokenizer = model, tokenizer
         self._settings = Settings(data=data, **{"max_tokens": 1500, **settings})
         self._port = 0
         self.start()
+        RunningServer.usual_port = RunningServer.usual_port or self._port
 
     def start(self) -> None:
         given = {} if self._tokenizer is None else {"model": self.model, "tokenizer": self._tokenizer}
         self.app = create_app(self._settings, **given)
-        self._server = make_server("127.0.0.1", self._port, self.app, threaded=True)
+        self._server = self._listen()
         self._port = self._server.server_port
         self.url = f"http://127.0.0.1:{self._port}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self._thread.start()
+
+    def _listen(self):
+        if not self._port:
+            with suppress(SystemExit):  # so Werkzeug says that it is taken
+                return make_server("127.0.0.1", self.usual_port, self.app, threaded=True)
+        return make_server("127.0.0.1", self._port, self.app, threaded=True)
 
     def stop(self) -> None:
         self._server.shutdown()
@@ -96,16 +153,15 @@ def serve(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def visit(browser):
+def visit(sessions):
     """`visit(server, path="/", **context)` -> ChatPage, in a browser session of its own unless `like` names one."""
     problems: list[str] = []
     with ExitStack() as at_the_end:
         def open_page(server, path="/", like: ChatPage | None = None, **context_options) -> ChatPage:
             if like is None:
                 context_options.setdefault("viewport", DESKTOP)
-                context = browser.new_context(**context_options)
-                context.set_default_timeout(PATIENCE_MS)
-                at_the_end.callback(context.close)
+                context = sessions.take(server.url, context_options)
+                at_the_end.callback(sessions.give_back, server.url, context_options, context)
             else:
                 context = like.page.context
             page = context.new_page()

@@ -34,6 +34,6 @@ def unpack(records: bytes, index: int) -> tuple[float | None, list[tuple[int, fl
     if (index + 1) * _RECORD.size > len(records):
         return None, []
     chance, *others = _RECORD.unpack_from(records, index * _RECORD.size)
-    if math.isnan(chance):
+    if not 0 <= chance <= 1:  # nor is what a file may hold besides: it could not be told as a number
         return None, []
-    return chance, [(id, share) for share, id in zip(others[:3], others[3:], strict=True) if id != _NO_ID]
+    return chance, [(id, share) for share, id in zip(others[:3], others[3:], strict=True) if id != _NO_ID and 0 <= share <= 1]

@@ -15,7 +15,8 @@ import torch
 from app.engine.kv_cache import KVCache
 from app.engine.thread_governor import ThreadGovernor
 
-READ_CHUNK_TOKENS = 128  # a prompt is read in pieces of this many tokens: what others wait between their tokens
+READ_CHUNK_TOKENS = 128  # a prompt is read in pieces of at most so many tokens: what others wait between their tokens
+HALVED_FROM = (768, 2560)  # positions from which, on a processor, attention takes so long that half as many are read at once
 
 
 class ModelRunner:
@@ -43,9 +44,22 @@ class ModelRunner:
             self._governor.took(batch.numel(), time.perf_counter() - started)
         return logits[:, -1, :]
 
-    def read(self, ids: Sequence[int], row: KVCache, chunk_tokens: int = READ_CHUNK_TOKENS) -> torch.Tensor:
-        """Read a whole prompt into a cache of one row, in chunks -> logits (1, V) after its last token."""
+    def chunk_tokens(self, start: int) -> int:
+        """How many tokens are read at once from the position `start` on. Nothing else decides it: how busy the engine is
+        must not, as other chunks round otherwise."""
+        halvings = sum(start >= position for position in HALVED_FROM) if self.device.type == "cpu" else 0
+        return READ_CHUNK_TOKENS >> halvings
+
+    def chunk(self, ids: Sequence[int], start: int) -> Sequence[int]:
+        """What is read at once of `ids`, the first of which stands at position 0, from `start` on."""
+        return ids[start:start + self.chunk_tokens(start)]
+
+    def read(self, ids: Sequence[int], row: KVCache) -> torch.Tensor:
+        """Read a whole prompt into an empty cache of one row, in chunks -> logits (1, V) after its last token."""
         assert ids, "there is nothing to read"
-        for start in range(0, len(ids), chunk_tokens):
-            logits = self.forward([ids[start:start + chunk_tokens]], row)
+        start = 0
+        while start < len(ids):
+            chunk = self.chunk(ids, start)
+            logits = self.forward([chunk], row)
+            start += len(chunk)
         return logits

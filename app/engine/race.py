@@ -147,13 +147,16 @@ class Race:
             ids = [sequence.last_id] if remembers and tokens else sequence.all_ids
             if not remembers:
                 row.reset()
-            for start in range(0, len(ids), READ_CHUNK_TOKENS):
+            start = 0
+            while start < len(ids):
                 if start:
                     yield
                 began = time.perf_counter()
                 # a short text is computed without any cache; a longer one in pieces, in a row that is emptied each time
                 cache = row if remembers or len(ids) > READ_CHUNK_TOKENS else None
-                logits = runner.forward([ids[start:start + READ_CHUNK_TOKENS]], cache)
+                chunk = runner.chunk(ids, start)
+                logits = runner.forward([chunk], cache)
+                start += len(chunk)
                 token_s += time.perf_counter() - began
             began = time.perf_counter()
             tokens.append(sequence.choose(logits))  # waits for a device that computes by itself

@@ -43,7 +43,7 @@ class ReferenceLane:
             if self._scratch is None:
                 self._scratch = KVCache.for_model(self._runner.model, 1, self._context)
             start = self._scratch.get_pos()
-            logits = self._runner.forward([ids[start:start + READ_CHUNK_TOKENS]], self._scratch)
+            logits = self._runner.forward([self._runner.chunk(ids, start)], self._scratch)
             done = self._scratch.get_pos()
             if done == len(ids):
                 job.logits = logits

@@ -24,7 +24,7 @@ from functools import partial
 from app.engine.chances import Likeliest
 from app.engine.kv_cache import KVCache
 from app.engine.messages import Evicted, PoolNumbers, Queued, Reason, Request
-from app.engine.model_runner import READ_CHUNK_TOKENS, ModelRunner
+from app.engine.model_runner import ModelRunner
 from app.engine.race_track import RaceTrack
 from app.engine.reference_lane import ReferenceLane
 from app.engine.reply_job import ReplyJob
@@ -145,11 +145,13 @@ class Scheduler:
         return True
 
     def _read(self) -> None:
-        budget = READ_CHUNK_TOKENS
+        left = 1.0  # of what may be read in one step
         while self._reading:
             job = self._reading[0]
-            chunk = self._next_chunk(job)
-            if len(chunk) > budget:
+            start = job.reused + job.read
+            chunk = self.runner.chunk(job.sequence.prompt_ids, start)
+            share = len(chunk) / self.runner.chunk_tokens(start)
+            if share > left:
                 return
             started = time.perf_counter()
             try:
@@ -159,7 +161,7 @@ class Scheduler:
                 continue
             job.count_read(len(chunk), time.perf_counter() - started)
             job.tell_reading()
-            budget -= len(chunk)
+            left -= share
             if job.to_read == 0:
                 self._reading.popleft()
                 self._writing += [job, *self._copied(job)]
@@ -172,10 +174,6 @@ class Scheduler:
             copy.reused, copy.logits = len(job.sequence.prompt_ids), job.logits
             copy.tell_reading()
         return copies
-
-    def _next_chunk(self, job: ReplyJob) -> list[int]:
-        start = job.reused + job.read
-        return job.sequence.prompt_ids[start:start + READ_CHUNK_TOKENS]
 
     def _write(self) -> None:
         for job in [*self._writing, *self._in_lane()]:

@@ -181,6 +181,24 @@ def test_a_long_prompt_is_read_in_bounded_chunks_while_others_write():
         assert model.tokens_computed - before <= READ_CHUNK_TOKENS + 2
 
 
+def test_far_into_a_long_text_fewer_tokens_are_read_at_once_and_the_reply_stays_the_same():
+    model = tiny(sequence_len=3000)
+    scheduler = Scheduler(model, TOKENIZER, rows=1, context=3000)
+    heard = submit(scheduler, "long", [BOS] + [i % 200 for i in range(2700)], max_tokens=2)
+    read = []
+    while not heard.tokens:
+        before = model.tokens_computed
+        scheduler.step()
+        read.append(model.tokens_computed - before)
+    read[-1] -= 1  # the step that reads the last of it writes a token, too
+    first = [sum(read[:place]) for place in range(len(read))]
+    assert all(size == 128 for size, start in zip(read, first) if start < 768)
+    assert all(size == 64 for size, start in zip(read, first) if 768 <= start < 2560)
+    assert all(size <= 32 for size, start in zip(read, first) if start >= 2560) and sum(read) == 2701
+    run(scheduler, heard)
+    assert [(t.id, 0 if t.forced else 1) for t in heard.tokens] == fresh_run(model, heard.request)
+
+
 def test_forgetting_frees_the_row_and_ends_the_reply():
     scheduler = Scheduler(tiny(), TOKENIZER, rows=1, context=96)
     heard = submit(scheduler, "a", [BOS, 1, 2], "c")

@@ -31,7 +31,7 @@ from app.engine.messages import Evicted, Finished, Reading, Reason, Tokens
 
 logger = logging.getLogger(__name__)
 
-ROUND_S = 0.03          # between two rounds: tokens that come faster are told together
+ROUND_S = 0.03          # between two rounds: tokens that come faster are told together, but for the first
 STORE_EVERY_S = 0.5
 STOPPED_WITHIN_S = 3    # a reply that was told to stop has ended: two steps of the engine, and then some
 ENGINE_IS_GONE = sentence("The engine has stopped working; the server must be started again.")
@@ -52,7 +52,13 @@ class Publisher:
         self._lock = threading.Lock()  # guards both, for an instant
         self._stored_at = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
-        self.sink: Callable[[object], None] = self._events.put
+        self._is_urgent = threading.Event()  # something waits that is told without waiting for the next round
+
+    def sink(self, event: object) -> None:
+        """What the engine tells. Called on its thread."""
+        self._events.put(event)
+        if isinstance(event, Finished) or isinstance(event, Tokens) and event.counts.written + event.counts.forced == 1:
+            self._is_urgent.set()  # the first token is what people wait for
 
     @property
     def alive(self) -> bool:
@@ -103,9 +109,10 @@ class Publisher:
             self._tell([event for event in events if event is not _END])
             self._look_after(going_on)
             if going_on and events:
-                time.sleep(ROUND_S)
+                self._is_urgent.wait(ROUND_S)
 
     def _wait_for_events(self) -> list[object]:
+        self._is_urgent.clear()  # what is urgent is in the queue by now
         events = []
         try:
             events.append(self._events.get(timeout=STORE_EVERY_S))

@@ -37,11 +37,12 @@ class ModelRunner:
         """B equally long lists of T ids -> logits (B, V) after the last of each."""
         batch = torch.tensor(ids, dtype=torch.long, device=self.device)  # (B, T)
         options = {"last_only": True} if self._last_only else {}
+        num_stored = sum(cache.lengths()) if cache is not None else 0
         started = time.perf_counter()
         logits = self.model.forward(batch, **options) if cache is None \
             else self.model.forward(batch, kv_cache=cache, **options)
         if self._governor is not None:
-            self._governor.took(batch.numel(), time.perf_counter() - started)
+            self._governor.took(batch.numel(), time.perf_counter() - started, num_stored)
         return logits[:, -1, :]
 
     def chunk_tokens(self, start: int) -> int:

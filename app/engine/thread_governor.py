@@ -17,6 +17,7 @@ the engine thread, as PyTorch counts threads for each thread by itself. It must 
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from statistics import median
@@ -37,8 +38,8 @@ class ThreadGovernor:
         self._ladder = sorted({most, max(1, most - 1), max(1, most // 2), 1}, reverse=True)
         self._set_threads = set_threads
         self._rung = 0
-        self._fastest_s: dict[int, float] = {}  # of the forwards of so many tokens
-        self._recent: deque[tuple[int, float]] = deque(maxlen=TRIAL)  # tokens and seconds on this rung
+        self._fastest_s: dict[tuple[int, int], float] = {}  # of the forwards of a size
+        self._recent: deque[tuple[tuple[int, int], float]] = deque(maxlen=TRIAL)  # size and seconds on this rung
         self._rest = REST
         self._compared: tuple[int, float] | None = None  # during a trial: the rung it may return to, and its slowness
 
@@ -52,12 +53,13 @@ class ThreadGovernor:
     def threads(self) -> int:
         return self._ladder[self._rung]
 
-    def took(self, num_tokens: int, seconds: float) -> None:
-        """A forward of so many tokens took so long."""
-        known = self._fastest_s.get(num_tokens)
+    def took(self, num_tokens: int, seconds: float, num_stored: int = 0) -> None:
+        """A forward of so many tokens, which looked back at so many others, took so long."""
+        size = (num_tokens, int(2 * math.log2(1 + num_stored / 256)))  # what looks back at more may well take longer
+        known = self._fastest_s.get(size)
         if known is None or seconds < known:
-            self._fastest_s[num_tokens] = seconds
-        self._recent.append((num_tokens, seconds))
+            self._fastest_s[size] = seconds
+        self._recent.append((size, seconds))
         self._rest = max(0, self._rest - 1)
         if len(self._recent) < TRIAL:
             return
@@ -70,7 +72,7 @@ class ThreadGovernor:
 
     def _slowness(self) -> float:
         """How many times longer than the fastest of their size the last forwards took."""
-        return median(seconds / self._fastest_s[tokens] for tokens, seconds in self._recent)
+        return median(seconds / self._fastest_s[size] for size, seconds in self._recent)
 
     def _try(self, rung: int) -> None:
         self._compared = (self._rung, self._slowness())

@@ -46,6 +46,17 @@ def test_a_quiet_machine_keeps_all_its_threads(machine):
     assert seen == {machine.cores}
 
 
+def test_a_long_text_on_a_quiet_machine_is_not_taken_for_company(machine):
+    """What looks back at more takes longer, and that is no reason for fewer threads."""
+    governor, seen = governor_of(machine), set()
+    for _ in range(20):
+        for stored in range(0, 4096, 64):
+            seconds = machine.forward_s(64) * (1 + stored / 1500)
+            governor.took(64, seconds, stored)
+            seen.add(machine.threads)
+    assert seen == {machine.cores}
+
+
 def test_company_takes_threads_away_and_its_end_brings_them_back(machine):
     governor = governor_of(machine)
     machine.run(governor, 200)

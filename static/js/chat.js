@@ -163,6 +163,8 @@ const tour = mountTour({
   },
 });
 
+document.querySelectorAll("[data-tour-start]").forEach((opener) => opener.addEventListener("click", stories.end)); // one guide at a time
+
 const stopping = mountStopping({ channel, transcript, slow, notice, takeBack });
 const answering = mountAnsweringAgain({ channel, settings, notice, confirm, isBusy, focus: () => composer.focus() });
 

@@ -55,10 +55,12 @@ export function mountStories({ welcome, bar, send, isBusy, conversation }) {
     if (card) ask({ name: card.dataset.story, step: 1, isEdit: false });
   });
   next.addEventListener("click", () => { if (story.next) ask(story.next); });
-  bar.querySelector("[data-action=close]").addEventListener("click", () => {
+  function end() {
     story.end();
     changed();
-  });
+  }
+
+  bar.querySelector("[data-action=close]").addEventListener("click", end);
   paint();
   const hear = awaitFigures((_, figures) => {
     story.belongsTo(conversation());
@@ -69,9 +71,12 @@ export function mountStories({ welcome, bar, send, isBusy, conversation }) {
   return {
     receive(event) {
       if (!story.now) return;
+      const isTold = story.now.look && !story.next;
+      if (isTold && event.type === "message" && event.role === "user") end(); // the person goes on by themselves
       if (event.type === "tool_call" && event.state === "done") story.called();
       hear(event);
     },
     paint,
+    end,
   };
 }

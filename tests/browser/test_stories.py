@@ -89,6 +89,24 @@ def test_a_story_outlives_a_reload_and_stays_with_its_chat(serve, visit):
     expect(chat.story_bar).to_be_hidden()
 
 
+def test_a_story_that_was_told_makes_room_for_the_persons_own_question(serve, visit):
+    chat = visit(serve(ScriptedModel("Something.")))
+    begin(chat, "calculator")
+    chat.story_next.click()
+    expect(chat.story_look).to_contain_text("That was the story.")
+    chat.ask("And one of my own")
+    expect(chat.story_look).to_be_hidden()
+
+
+def test_one_guide_at_a_time_the_tour_takes_the_place_of_a_story(serve, visit):
+    chat = visit(serve(ScriptedModel("Something.")))
+    begin(chat, "remembers")
+    expect(chat.story_look).to_be_visible()
+    chat.page.locator("[data-tour-start]:visible").first.click()
+    expect(chat.page.get_by_test_id("tour")).to_be_visible()
+    expect(chat.story_look).to_be_hidden()
+
+
 def test_another_chat_is_without_the_story(serve, visit):
     chat = visit(serve(ScriptedModel("Something.")))
     begin(chat, "long")

@@ -64,7 +64,7 @@ export function mountPanel(element, line, usesCache, besideNow) {
     put("computed", count(computed));
     const all = (reply.reused ?? 0) + (reply.read ?? 0) + made;
     const isAllButLast = tokens > 0 && all === tokens + 1 && hasEnded && !isReference;
-    put("all_but_last", isAllButLast ? say("panel.all_but_last", { tokens: count(tokens), all: count(all) }) : "");
+    put("all_but_last", isAllButLast ? say("panel.all_but_last", { all: count(all) }) : "");
     put("without_cache", count(without));
     put("times", computed && without > computed ? say("panel.times", { times: rate(without / computed) }) : "");
     put("windows", windowsOf(model));

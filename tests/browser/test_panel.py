@@ -59,9 +59,9 @@ def test_where_one_token_more_was_counted_than_is_remembered_the_panel_says_whic
     expect(chat.all_but_last).not_to_be_empty()
     reply, cached = chat.numbers()["last_reply"], chat.number("cached-tokens")
     assert reply["read"] + reply["written"] + reply["forced"] == cached + 1
-    expect(chat.all_but_last).to_have_text(f"{cached} of {cached + 1} remembered: the next turn reads the last.")
+    expect(chat.all_but_last).to_have_text(f"The last of these {cached + 1} is read with the next turn.")
     chat.reload()
-    expect(chat.all_but_last).to_have_text(f"{cached} of {cached + 1} remembered: the next turn reads the last.")
+    expect(chat.all_but_last).to_have_text(f"The last of these {cached + 1} is read with the next turn.")
     chat.use_cache.uncheck()
     chat.ask_and_wait("Without")
     expect(chat.all_but_last).to_be_empty()

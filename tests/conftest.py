@@ -1,5 +1,7 @@
 """What holds for every test."""
 
+import signal
+
 import torch
 from hypothesis import settings
 
@@ -9,3 +11,7 @@ settings.load_profile("glasschat")
 
 # The models of most tests are so small that sharing their work out costs more than the work.
 torch.set_num_threads(1)
+
+# A shell that runs them in the background has them ignore Ctrl-C, and some tests press it.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

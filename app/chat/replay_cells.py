@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from app.chat.chance_records import unpack
 from app.chat.conversation import Message
 from app.chat.prompt import PromptBuilder
-from app.chat.token_names import TokenNames
+from app.chat.token_names import TokenNames, names_of
 
 
 def cells_of(messages: Sequence[Message], chances: dict[str, bytes], tokenizer) -> list[dict]:
     """[{"message", "turn", "tokens": [{"id", "text", "source", …}]}]. `source` is how a token first came: read, written
     or forced; `mark`, `hex`, `chance` and `runners_up` are as in the strip. `tokenizer` is None while there is none."""
-    names = TokenNames(tokenizer) if tokenizer is not None else None
+    names = names_of(tokenizer) if tokenizer is not None else None
     builder = PromptBuilder(tokenizer) if tokenizer is not None else None
     return [{"message": message.id, "turn": message.place // 2 + 1,
              "tokens": _tokens(message, chances.get(message.id, b""), names if builder and builder.knows(message) else None)}
@@ -30,13 +30,6 @@ def _tokens(message: Message, records: bytes, names: TokenNames | None) -> list[
         source = "read" if not message.is_reply else "forced" if index < len(masks) and not masks[index] else "written"
         token = {"id": id, "source": source, **(names.of(id) if names else {"text": f"‹{id}›"})}
         if names and source == "written":
-            chance, runners_up = unpack(records, index)
-            if all(_is_share(share) for share in (chance, *(share for _, share in runners_up))):
-                token |= names.chances(chance, runners_up)
+            token |= names.chances(*unpack(records, index))
         tokens.append(token)
     return tokens
-
-
-def _is_share(chance: float | None) -> bool:
-    """A file that was taken in may say anything."""
-    return chance is not None and 0 <= chance <= 1

@@ -37,7 +37,7 @@ class ModelRunner:
         """B equally long lists of T ids -> logits (B, V) after the last of each."""
         batch = torch.tensor(ids, dtype=torch.long, device=self.device)  # (B, T)
         options = {"last_only": True} if self._last_only else {}
-        num_stored = sum(cache.lengths()) if cache is not None else 0
+        num_stored = sum(cache.lengths()) if cache is not None and self._governor is not None else 0
         started = time.perf_counter()
         logits = self.model.forward(batch, **options) if cache is None \
             else self.model.forward(batch, kv_cache=cache, **options)

@@ -55,6 +55,7 @@ export function mountStories({ welcome, bar, send, isBusy, conversation }) {
     if (card) ask({ name: card.dataset.story, step: 1, isEdit: false });
   });
   next.addEventListener("click", () => { if (story.next) ask(story.next); });
+
   function end() {
     story.end();
     changed();

@@ -9,9 +9,11 @@ from __future__ import annotations
 import argparse
 import json
 import queue
+import signal
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from app.commands import FAILED, CommandError, say
 from app.commands.loading import check_model_path, load, quiet_about_sentences
@@ -124,18 +126,16 @@ class Asking:
             self.worker.submit(self.request, events.put)
         except (ValueError, RuntimeError) as error:  # does not fit: the sentence says why
             raise CommandError(str(error)) from None
-        while self.finished is None:
-            try:
+        with first_ctrl_c(self._stop):
+            while self.finished is None:
                 event = events.get()
-            except KeyboardInterrupt:
-                if self.stopped:
-                    raise
-                self.stopped = True
-                self.worker.cancel(NAME)
-                continue
-            if isinstance(event, Finished):
-                self.finished = event
-            yield event
+                if isinstance(event, Finished):
+                    self.finished = event
+                yield event
+
+    def _stop(self) -> None:
+        self.stopped = True
+        self.worker.cancel(NAME)
 
     def _request(self, text: str):
         from app.chat.reply_settings import ReplySettings
@@ -165,6 +165,22 @@ class Asking:
         if self.use_cache:
             figures.append(f"{counts.cached} remembered in {counts.cached * self.worker.snapshot().model.bytes_per_token:,} bytes")
         return "[" + ", ".join(figures) + f", seed {self.finished.seed}]"
+
+
+@contextmanager
+def first_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C calls `stop`, whatever is being done at that moment; a second one is as always."""
+    def stop_once(number, frame):
+        signal.signal(signal.SIGINT, before)
+        stop()
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:  # as of what runs in the background of a shell
+        signal.signal(signal.SIGINT, stop_once)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def tool_line(call) -> str:

@@ -5,7 +5,7 @@
 
 What the model samples moves the machine; when an expression is complete, the calculator's answer is put
 into the reply as its next tokens, forced rather than sampled. The output marks can never be sampled, so
-a model cannot forge a result, and a block cannot be opened inside a block.
+a model cannot forge a result; a block cannot be opened inside a block, nor closed where none is open.
 
 Marks differ by model family and come from the tokenizer by name. This module never draws a token.
 """
@@ -62,8 +62,9 @@ class ToolCalls:
         """Ids that must not be sampled next."""
         if self._marks is None:
             return ()
-        outputs = (self._marks.output_start, self._marks.output_end)
-        return (*outputs, self._marks.expression_start) if self._state is Part.EXPRESSION else outputs
+        marks = self._marks
+        senseless = marks.expression_start if self._state is Part.EXPRESSION else marks.expression_end
+        return marks.output_start, marks.output_end, senseless
 
     def observe(self, token: int, index: int) -> Part:
         """Take the reply's `index`-th token, sampled or forced, and say what it belongs to."""
@@ -85,7 +86,7 @@ class ToolCalls:
             self._change(ToolCall(self._reply, self._next_index, ToolState.WRITING, written_tokens=1))
             self._next_index += 1
             return Part.MARK
-        return Part.MARK if token == marks.expression_end else Part.TEXT
+        return Part.TEXT
 
     def end(self) -> None:
         """The reply ended: a call that is still open, or whose result is not all in, stays unfinished."""

@@ -14,7 +14,7 @@ This works with any tokenizer of the contract. This module must never store anyt
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.chat.conversation import Message
 from app.chat.transcript import special_id
@@ -71,7 +71,9 @@ class PromptBuilder:
 
     def _encode_question(self, before: list[Message], message: Message, system: str | None,
                          last_ids: list[int]) -> list[int]:
-        """All that the turn of a user's message adds between the ids so far and where the model begins."""
+        """All that the turn of a user's message adds between the ids so far and where the model begins. What was said
+        before does not matter for that, and encoding a long chat once more would take longer than reading the question."""
+        before = [replace(earlier, text=".", segments=[]) for earlier in before]
         whole = self._render_for_reply([*before, message], system)
         if not before:
             return whole

@@ -18,8 +18,8 @@ from app.chat.detokenizer import Detokenizer
 from app.chat.hub import Outbox, to_json
 from app.chat.publisher import ENGINE_IS_GONE
 from app.chat.sentences import sentence
-from app.engine.messages import Part
-from app.engine.race_messages import Lane, RaceFinished, RaceProgress, RaceRequest
+from app.engine.messages import Part, Token
+from app.engine.race_messages import Lane, LaneSoFar, RaceFinished, RaceProgress, RaceRequest
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +36,7 @@ class LiveRace:
         self.id, self.owner, self.asked = secrets.token_urlsafe(9), owner, asked
         self.told: dict = {"type": "race", "race": self.id, "state": "begun", "request": asked["request"]}
         self._worker, self._ended = worker, ended
+        self._texts = {"cached": LaneText(worker.tokenizer), "uncached": LaneText(worker.tokenizer)}
         self._events: queue.SimpleQueue = queue.SimpleQueue()
         self._watchers: set[Outbox] = set()
         self._lock = threading.Lock()  # guards `told` and the watchers: who joins hears what is, then all that follows
@@ -77,7 +78,7 @@ class LiveRace:
         try:
             while not isinstance(event := self._next(), RaceFinished):
                 if event is not None:
-                    self._tell({**progress_event(event), "max_tokens": self.asked["max_tokens"]})
+                    self._tell({**progress_event(event, self._texts), "max_tokens": self.asked["max_tokens"]})
                 elif not self._watchers and time.monotonic() - self._watched_at > ABANDONED_AFTER_S:
                     self._worker.stop_race(self.id)
                 elif not self._worker.alive:
@@ -104,9 +105,41 @@ class LiveRace:
         return event
 
 
-def progress_event(event: RaceProgress) -> dict:
-    return {"state": str(event.stage), "waiting": event.waiting, "cached_tokens": event.cached_tokens,
-            "uncached_tokens": event.uncached_tokens, "seconds_left": event.seconds_left}
+class LaneText:
+    """The text of a lane as its tokens come. That of a token is what becomes certain with it; marks have none."""
+
+    def __init__(self, tokenizer):
+        self._detokenizer = Detokenizer(tokenizer)
+        self._taken = 0
+        self.text = ""
+
+    def add(self, token: Token) -> str:
+        """-> what this token added."""
+        added = "" if token.part in (Part.MARK, Part.END) else self._detokenizer.feed([token.id])
+        self.text += added
+        self._taken += 1
+        return added
+
+    def upto(self, tokens: tuple[Token, ...]) -> str:
+        """The text of these, of which each call has those of the call before and perhaps more."""
+        for token in tokens[self._taken:]:
+            self.add(token)
+        return self.text
+
+    def flush(self) -> str:
+        return self._detokenizer.flush()
+
+
+def progress_event(event: RaceProgress, texts: dict[str, LaneText]) -> dict:
+    return {"state": str(event.stage), "waiting": event.waiting, "seconds_left": event.seconds_left,
+            "cached": so_far_view(event.cached, texts["cached"]),
+            "uncached": so_far_view(event.uncached, texts["uncached"])}
+
+
+def so_far_view(lane: LaneSoFar, text: LaneText) -> dict:
+    """A lane that is being measured, for the page; `done`: how many tokens that is."""
+    return {"done": len(lane.tokens), "text": text.upto(lane.tokens), "seconds": lane.seconds,
+            "positions": lane.positions}
 
 
 def finished_event(event: RaceFinished, asked: dict, tokenizer) -> dict:
@@ -130,10 +163,10 @@ def comparison(cached: Lane, uncached: Lane) -> dict:
 
 
 def lane_view(lane: Lane, tokenizer) -> dict:
-    """A lane for the page. The text of a token is what becomes certain with it; marks have none."""
-    detokenizer = Detokenizer(tokenizer)
-    texts = ["" if token.part in (Part.MARK, Part.END) else detokenizer.feed([token.id]) for token in lane.tokens]
-    texts[-1] += detokenizer.flush()
+    """A lane for the page."""
+    text = LaneText(tokenizer)
+    texts = [text.add(token) for token in lane.tokens]
+    texts[-1] += text.flush()
     tokens = [{"id": token.id, "text": text} for token, text in zip(lane.tokens, texts, strict=True)]
     return {"tokens": tokens, "seconds": [round(seconds, 7) for seconds in lane.seconds], "positions": lane.positions,
             "total_s": lane.total_s, "disturbed": lane.disturbed, "reason": str(lane.reason)}

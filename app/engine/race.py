@@ -23,7 +23,7 @@ from collections.abc import Callable, Generator
 from app.engine.kv_cache import KVCache
 from app.engine.model_runner import READ_CHUNK_TOKENS, ModelRunner
 from app.engine.race_estimate import Estimate, pace_of
-from app.engine.race_messages import Lane, Pace, RaceFinished, RaceProgress, RaceRequest, Stage
+from app.engine.race_messages import Lane, LaneSoFar, Pace, RaceFinished, RaceProgress, RaceRequest, Stage
 from app.engine.sequence import ReplyRules, Sequence
 from app.engine.spare_memory import free_bytes, give_back
 
@@ -44,6 +44,7 @@ class Race:
         self._quiet, self._patience_s = True, PATIENCE_S
         self._disturbances = 0   # steps so far in which others had something to do
         self._estimate = Estimate(len(request.prompt_ids), request.max_tokens)
+        self._so_far = {Stage.CACHED: LaneSoFar(), Stage.UNCACHED: LaneSoFar()}
         self._needed_bytes: int | None = None  # told where the widened weights do not fit
         self._free_bytes: int | None = None
         self._slices = self._run()
@@ -84,9 +85,8 @@ class Race:
             logger.exception("the sink of race %s failed", self.request.race)
 
     def _tell_progress(self, stage: Stage, waiting: bool = False) -> None:
-        estimate = self._estimate
-        self._tell(RaceProgress(self.request.race, stage, waiting, estimate.cached_tokens, estimate.uncached_tokens,
-                                estimate.seconds_left()))
+        self._tell(RaceProgress(self.request.race, stage, waiting, self._so_far[Stage.CACHED],
+                                self._so_far[Stage.UNCACHED], self._estimate.seconds_left()))
 
     # --- its course
 
@@ -141,6 +141,7 @@ class Race:
         sequence = Sequence(request.prompt_ids, self._rules, limit=self._context, temperature=request.temperature,
                             top_k=request.top_k, max_tokens=request.max_tokens, seed=request.seed, device=self._device)
         tokens, seconds, positions, disturbed, computed = [], [], [], 0, 0
+        self._tell_progress(stage)
         while not sequence.finished:
             yield from self._await_quiet(stage)
             disturbances, token_s = self._disturbances - (not self._quiet), 0.0
@@ -165,6 +166,7 @@ class Race:
             positions.append(computed)
             disturbed += self._disturbances > disturbances
             self._estimate.count(stage, seconds[-1])
+            self._so_far[stage] = LaneSoFar(tuple(tokens), sum(seconds), computed)
             self._tell_progress(stage)
             yield
         return Lane(tuple(tokens), tuple(seconds), tuple(positions), disturbed, sequence.reason)

@@ -32,13 +32,21 @@ class RaceRequest:
 
 
 @dataclass(frozen=True)
+class LaneSoFar:
+    """What is measured of a lane by now: its tokens, the seconds they took together, and the positions computed."""
+    tokens: tuple[Token, ...] = ()
+    seconds: float = 0.0
+    positions: int = 0
+
+
+@dataclass(frozen=True)
 class RaceProgress:
     """Where a race is. `waiting`: for a moment in which nobody reads or writes. `seconds_left` is None until known."""
     race: str
     stage: Stage
     waiting: bool
-    cached_tokens: int     # tokens measured in the lane with the cache
-    uncached_tokens: int   # and in the other
+    cached: LaneSoFar
+    uncached: LaneSoFar
     seconds_left: float | None
 
 

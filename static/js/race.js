@@ -15,6 +15,8 @@ import { mountThemeSwitch } from "./theme_switch.js";
 import { say } from "./words.js";
 
 const MEASURING = ["begun", "widening", "warming", "cached", "uncached"];
+const LANES = ["cached", "uncached"]; // in the order in which they are measured
+const NOTHING_YET = { done: 0, text: "", seconds: 0, positions: 0 };
 const page = pageJson("page-data");
 const { root, socket } = document.body.dataset;
 const find = (id) => document.querySelector(`[data-testid=${id}]`);
@@ -137,13 +139,17 @@ function measuring(event) {
   const left = event.seconds_left ?? null;
   if (left !== null && took === null) took = Math.max(left, 0.1);
   narrate("measuring", say(event.waiting ? "race.waiting" : `race.${event.state}`));
-  const tokens = event.state === "uncached" ? event.uncached_tokens : event.cached_tokens;
-  const total = event.state === "uncached" ? event.cached_tokens : event.max_tokens;
-  const seconds = left === null ? "" : about(left);
-  const isLane = event.state === "cached" || event.state === "uncached";
-  if (isLane) setText(counts, say(left === null ? "race.count" : "race.count_left", { done: count(tokens), total: count(total), seconds }));
-  show.measured("cached", event.cached_tokens ?? 0);
-  show.measured("uncached", event.uncached_tokens ?? 0);
+  const lanes = { cached: event.cached ?? NOTHING_YET, uncached: event.uncached ?? NOTHING_YET };
+  const totals = { cached: event.max_tokens, uncached: lanes.cached.done }; // the second goes as far as the first came
+  const now = LANES.indexOf(event.state); // -1: none yet
+  LANES.forEach((name, index) => {
+    const state = index === now ? "measuring" : index < now ? "measured" : "waiting";
+    show.measured(name, state, lanes[name], totals[name]);
+  });
+  if (now >= 0) {
+    const [done, total] = [lanes[event.state].done, totals[event.state]].map(count);
+    setText(counts, say(left === null ? "race.count" : "race.count_left", { done, total, seconds: left === null ? "" : about(left) }));
+  }
   bar.value = left === null ? 0 : Math.min(1, Math.max(bar.value, 1 - left / took));
 }
 

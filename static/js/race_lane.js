@@ -1,4 +1,4 @@
-// One lane of the race: its text, its clock, and what it has computed so far.
+// One lane of the race: its text, its clock, and what it has computed so far; while it is measured and then in the show.
 
 import { setText, slot } from "./dom.js";
 import { count, number } from "./format.js";
@@ -50,8 +50,17 @@ export function mountLane(element) {
     append(text, "mark", more.slice(common));
   }
 
-  /** While it is measured: how far that has come. */
-  const measured = (done) => setText(tokens, done ? say("race.measured", { done: count(done) }) : "");
+  /** Before the show: how far its measuring is. `state`: waiting, measuring or measured; `total`: tokens at most. */
+  function measured(state, { done, text: said, seconds, positions: computed }, total) {
+    element.dataset.state = state;
+    about.hidden = said !== "";
+    text.hidden = said === "";
+    setText(text, said);
+    text.scrollTop = text.scrollHeight;
+    setText(time, done ? clock(seconds) : "");
+    setText(tokens, say(`race.lane_${state}`, { done: count(done), total: count(total) }));
+    setText(positions, done ? say("race.computed", { positions: count(computed) }) : "");
+  }
 
   return { show, at, measured, get total_s() { return times.at(-1) ?? 0; } };
 }

@@ -79,7 +79,7 @@ export function mountShow({ lanes, chart, hint, off, verdict, table, started, en
       if (seen || stillness.matches) finish();
       else play();
     },
-    measured: (name, tokens) => mounted[name].measured(tokens),
+    measured: (name, ...how) => mounted[name].measured(...how),
     play: () => { if (result) play(); },
     skip: () => { if (frame) finish(); },
     get result() { return result; },

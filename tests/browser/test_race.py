@@ -129,7 +129,7 @@ def test_while_it_is_measured_it_tells_so_and_can_be_stopped(serve, open_race):
     model.hold(after_tokens=5)
     race = open_race(model)
     race.run("Hello", 20)
-    expect(race.narrator).to_contain_text("Measuring the lane that remembers. 5 of 20 tokens")
+    expect(race.narrator).to_contain_text("Measuring the lane that remembers, alone. 5 of 20 tokens")
     expect(race.progress).to_be_visible()
     expect(race.start).to_be_hidden()
     race.stop.click()
@@ -138,6 +138,48 @@ def test_while_it_is_measured_it_tells_so_and_can_be_stopped(serve, open_race):
     expect(race.narrator).to_contain_text("Stopped.")
     expect(race.start).to_be_visible()
     assert race.run_to_the_end("Hello", 20) > 0
+
+
+class HeldAtTwoTokens(ScriptedModel):
+    """Waits before the third token of the lane that reads again."""
+
+    def forward(self, ids, kv_cache=None):
+        if kv_cache is None and ids[0, -2:].tolist() == list(b"On"):
+            self._go_on.wait(60)
+        return super().forward(ids, kv_cache)
+
+
+def test_while_it_is_measured_each_lane_shows_what_it_has_by_then(open_race):
+    race = open_race(HeldAtTwoTokens(STORY))
+    race.run("Hello", 20)
+    expect(race.uncached).to_have_attribute("data-state", "measuring")
+    expect(race.uncached).to_contain_text("Being measured: 2 of 20 tokens")
+    assert race.said("uncached") == "On"
+    expect(race.cached).to_have_attribute("data-state", "measured")
+    expect(race.cached).to_contain_text("Measured: 20 tokens")
+    assert race.said("cached") == STORY[:20]
+    assert race.figure("cached", "time").endswith(" s")
+    shown = race.figure("cached", "positions")
+    race.page.reload()  # who comes in the middle sees the same
+    expect(race.uncached).to_contain_text("Being measured: 2 of 20 tokens")
+    assert race.said("cached") == STORY[:20] and race.figure("cached", "positions") == shown
+    race.server.model.let_go()
+    race.wait_for_end()
+    assert race.said("uncached") == STORY[:20]
+
+
+def test_a_lane_that_has_to_wait_says_so(open_race):
+    model = ScriptedModel(STORY)
+    model.hold(after_tokens=5)
+    race = open_race(model)
+    race.run("Hello", 20)
+    expect(race.cached).to_contain_text("Being measured: 5 of 20 tokens")
+    assert race.said("cached") == STORY[:5]
+    expect(race.uncached).to_have_attribute("data-state", "waiting")
+    expect(race.uncached).to_contain_text("Waits: each lane is measured alone")
+    expect(race.uncached).to_contain_text("It keeps nothing.")
+    model.let_go()
+    race.wait_for_end()
 
 
 def test_others_are_told_that_a_race_is_being_measured(serve, open_race):

@@ -113,7 +113,7 @@ def test_the_positions_are_those_that_were_computed():
     model = TinyModel(TinyConfig(sequence_len=600))
     prompt = tuple([BOS] + [7] * 299)  # read in three pieces
     scheduler, events = start(model, context=600, prompt_ids=prompt, max_tokens=6)
-    run(scheduler, until=lambda: any(event.stage is Stage.CACHED for event in events))
+    run(scheduler, until=lambda: any(event.stage is Stage.CACHED and event.cached.tokens for event in events))
     warm = model.tokens_computed - len(prompt)
     run(scheduler)
     finished = events[-1]
@@ -127,8 +127,13 @@ def test_every_token_has_a_time_and_is_told_of():
     run(scheduler)
     *progress, finished = events
     assert all(isinstance(event, RaceProgress) for event in progress)
-    assert [event.cached_tokens for event in progress if event.stage is Stage.CACHED] == list(range(1, 13))
-    assert [event.uncached_tokens for event in progress if event.stage is Stage.UNCACHED] == list(range(1, 13))
+    cached = [event.cached for event in progress if event.stage is Stage.CACHED]
+    uncached = [event.uncached for event in progress if event.stage is Stage.UNCACHED]
+    for so_far, lane in ((cached, finished.cached), (uncached, finished.uncached)):
+        assert [each.tokens for each in so_far] == [lane.tokens[:done] for done in range(13)], "from none on"
+        assert [each.positions for each in so_far] == [0, *lane.positions]
+        assert so_far[-1].seconds == pytest.approx(lane.total_s)
+    assert all(event.cached == cached[-1] for event in progress if event.stage is Stage.UNCACHED)
     assert progress[-1].seconds_left == 0
     for lane in (finished.cached, finished.uncached):
         assert len(lane.seconds) == len(lane.positions) == len(lane.tokens) == 12 and min(lane.seconds) > 0
@@ -172,11 +177,11 @@ def test_it_waits_for_a_quiet_moment():
     heard = []
     scheduler.submit(Request("r", "c", (BOS, 1), temperature=0.0, max_tokens=30), heard.append)
     scheduler.step()
-    measured = events[-1].cached_tokens
+    measured = len(events[-1].cached.tokens)
     while scheduler.serving:
         scheduler.step()
     waited = [event for event in events if event.waiting]
-    assert [event.cached_tokens for event in waited] == [measured], "told once, and nothing measured meanwhile"
+    assert [len(event.cached.tokens) for event in waited] == [measured], "told once, and nothing measured meanwhile"
     assert sum(isinstance(event, Tokens) for event in heard) == 30
     run(scheduler)
     assert events[-1].cached.disturbed == 0 and events[-1].outcome == "done"

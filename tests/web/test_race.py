@@ -45,6 +45,32 @@ def test_both_lanes_are_told_token_for_token(browser):
     assert all(event["max_tokens"] == 50 for event in socket.of("race")[1:-1])
 
 
+def test_while_it_is_measured_each_lane_is_told_as_far_as_it_is(held):
+    browser = Browser(held)
+    socket = browser.socket()
+    socket.say("race", text="Tell me a story", max_tokens=10)
+    socket.until("race", state="begun")
+    assert held.model.holding.wait(30)
+    now = until_measured(browser.socket(), socket.of("race")[0]["race"], 3)  # one who comes later hears all of it
+    assert (now["state"], now["cached"]["text"], now["cached"]["done"]) == ("cached", SAID[:3], 3)
+    assert now["uncached"] == {"done": 0, "text": "", "seconds": 0.0, "positions": 0}
+    held.model.let_go()
+    measured = result(socket)
+    assert now["cached"]["seconds"] == pytest.approx(sum(measured["cached"]["seconds"][:3]), abs=1e-5)
+    assert now["cached"]["positions"] == measured["cached"]["positions"][2]
+    told = [event for event in socket.of("race") if event["state"] == "uncached"]
+    assert {event["cached"]["text"] for event in told} == {SAID[:10]} and told[-1]["max_tokens"] == 10
+
+
+def until_measured(socket, race, tokens) -> dict:
+    """The event that tells of so many tokens of the lane with the cache."""
+    socket.say("race_open", race=race)
+    while True:
+        event = socket.until("race")
+        if event.get("cached", {}).get("done") == tokens:
+            return event
+
+
 def test_length_and_seed_may_be_left_out(browser):
     socket = browser.socket()
     socket.say("race", text="Hello")

@@ -4,6 +4,8 @@ import { mountTour } from "./tour.js";
 
 const card = document.getElementById("tour");
 const speedup = document.querySelector("[data-testid=race-speedup]");
+const narrator = document.getElementById("narrator");
+let isNew = false; // what comes out next was measured just now, and has not been told
 const tour = mountTour({
   card,
   openers: document.querySelectorAll("[data-tour-start]"),
@@ -11,10 +13,15 @@ const tour = mountTour({
 });
 
 function look() {
+  if (narrator.dataset.state === "measuring") isNew = true;
   const times = Number(speedup.dataset.value);
-  if (times > 0) tour.did("race", { times: times.toFixed(times < 10 ? 1 : 0) });
+  if (!isNew || !(times > 0)) return;
+  isNew = false;
+  tour.did("race", { times: times.toFixed(times < 10 ? 1 : 0) });
 }
 
 if (speedup) {
-  new MutationObserver(look).observe(speedup, { attributes: true, attributeFilter: ["data-value"] });
+  const observer = new MutationObserver(look);
+  observer.observe(speedup, { attributes: true, attributeFilter: ["data-value"] });
+  observer.observe(narrator, { attributes: true, attributeFilter: ["data-state"] });
 }

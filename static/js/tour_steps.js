@@ -3,20 +3,24 @@
 
 export const STEPS = ["ask", "see", "again", "calculator", "edit", "cache", "race", "forget"];
 
-/** `saved`: {isOpen, at, done} of a tour that was begun, or null. `done` has the figures of each step that was done.
-    `last`: id of the chat's last message, or null. */
+/** `saved`: {isOpen, at, figures} of a tour that was begun, or null. `figures` are those of the step it is at, if that
+    was done: since it began, for what happened before says nothing of it. `last`: id of the chat's last message, or null. */
 export function makeTour(saved, last) {
   let isOpen = saved?.isOpen ?? false;
   let at = Math.min(Math.max(0, saved?.at ?? 0), STEPS.length);
-  let done = saved?.done ?? {};
-  let reply = null;    // {isEdit, isRead, hasCalled} of the reply that is being written
-  let isEdit = false;  // the last question took the place of another
+  let figures = saved?.figures ?? null;
+  let reply = null;    // {at, isEdit, isRead, hasCalled} of the reply that is being written; `at`: the step it began in
+  let isEdit = false;  // the question that is to be answered took the place of another
   let missed = false;  // at its step, an answer was made without the calculator
 
-  function did(name, figures = {}) {
-    done = { ...done, [name]: figures };
-    // the answer to the question comes by itself: the next step is what to see in it
-    if (name === "ask" && STEPS[at] === "ask") at += 1;
+  function go(step) {
+    [at, figures, missed] = [step, null, false];
+  }
+
+  function did(name, told = {}) {
+    if (STEPS[at] !== name) return;
+    if (name === "ask") go(at + 1); // the answer comes by itself: the next step is what to see in it
+    else figures = told;
   }
 
   function question(event) {
@@ -24,27 +28,27 @@ export function makeTour(saved, last) {
     did("ask");
   }
 
-  /** A reply has ended; `figures` as sentences take them. */
-  function ended(stats, figures) {
+  /** A reply has ended; `told`: its figures as sentences take them. */
+  function ended(stats, told) {
     const made = reply;
     reply = null;
-    if (!stats.generated_tokens) return;
-    if (made?.isRead) did("see", figures);
-    if (made?.hasCalled) did("calculator", figures);
-    missed = STEPS[at] === "calculator" && !made?.hasCalled;
-    if (made?.isEdit) did("edit", figures);
-    else if (stats.use_cache !== false && stats.reused_tokens > 0) did("again", figures);
-    if (stats.use_cache === false) did("cache", figures);
+    if (!stats.generated_tokens || made?.at !== at) return;
+    if (made.isRead) did("see", told);
+    if (made.hasCalled) did("calculator", told);
+    missed = STEPS[at] === "calculator" && !made.hasCalled;
+    if (made.isEdit) did("edit", told);
+    else if (stats.use_cache !== false && stats.reused_tokens > 0) did("again", told);
+    if (stats.use_cache === false) did("cache", told);
   }
 
   return {
-    get saved() { return { isOpen, at, done }; },
+    get saved() { return { isOpen, at, figures }; },
     get isOpen() { return isOpen; },
     get at() { return at; },
     /** The step's name, or "end". */
     get name() { return STEPS[at] ?? "end"; },
     /** The figures of the step, if it was done. */
-    get figures() { return done[STEPS[at]] ?? null; },
+    get figures() { return figures; },
     get hasMissedCalculator() { return missed; },
 
     /** An event of the chat. */
@@ -52,7 +56,10 @@ export function makeTour(saved, last) {
       if (event.foreign) return;
       if (event.type === "message" && !event.repeat) {
         if (event.role === "user") question(event);
-        else if (!(event.answer > 0)) reply = { isEdit, isRead: false, hasCalled: false };
+        else if (!(event.answer > 0)) {
+          reply = { at, isEdit, isRead: false, hasCalled: false };
+          isEdit = false;
+        }
         if (!(event.answer > 0)) last = event.id;
       }
       if (event.type === "snapshot") last = event.messages?.at(-1)?.id ?? null;
@@ -64,14 +71,11 @@ export function makeTour(saved, last) {
 
     start() {
       isOpen = true;
-      if (at >= STEPS.length) [at, done] = [0, {}];
+      if (at >= STEPS.length) go(0);
       missed = false;
     },
-    next() {
-      at = Math.min(at + 1, STEPS.length);
-      missed = false;
-    },
+    next: () => go(Math.min(at + 1, STEPS.length)),
     close() { isOpen = false; },
-    again() { [at, done, missed] = [0, {}, false]; },
+    again: () => go(0),
   };
 }

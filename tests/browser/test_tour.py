@@ -15,7 +15,7 @@ COVERS = """() => {
     return !it ? "nothing is pointed at" : card.left < it.right && it.left < card.right
         && card.top < it.bottom && it.top < card.bottom;
 }"""
-TAKE_UP_AT = "at => localStorage.setItem('tour', JSON.stringify({isOpen: true, at, done: {}}))"
+TAKE_UP_AT = "at => localStorage.setItem('tour', JSON.stringify({isOpen: true, at}))"
 
 
 class WithoutCalculator(ByteTokenizer):
@@ -82,6 +82,52 @@ def test_each_step_is_done_by_doing_it_and_seen_by_itself(serve, visit):
     expect(chat.notice).to_be_hidden()
     chat.tour_next.click()
     expect(chat.tour_title).to_have_text("That was the tour")
+
+
+def test_in_a_used_chat_no_step_is_told_before_it_is_done(serve, visit):
+    answers = {"First": "<|python_start|>1+1<|python_end|> it is."}
+    chat = visit(serve(ScriptedModel(lambda question: answers.get(question, "An answer."))))
+    chat.ask_and_wait("First")
+    chat.ask_and_wait("Second")
+    chat.tour_open.click()
+    chat.ask_and_wait("Third")  # remembers both others
+    expect(chat.tour_text).to_contain_text("tokens in one go and wrote")
+    chat.tour_next.click()
+    expect(chat.tour_text).to_contain_text("Ask a second question in this chat.")
+    before = chat.numbers()["conversation"]["tokens"]
+    chat.tour_suggest.click()
+    expect(chat.tour_text).to_contain_text(f"{before} tokens were reused")
+    chat.tour_next.click()
+    expect(chat.tour_text).to_contain_text("Ask for a calculation.")
+
+
+def test_an_answer_that_began_in_the_step_before_says_nothing_of_this_one(serve, visit):
+    server = serve(ScriptedModel("Yes.", "An answer."))
+    chat = visit(server)
+    chat.ask_and_wait("First")
+    at_step(chat, 1)
+    server.model.hold(after_tokens=3)
+    chat.ask("Second")
+    chat.tour_skip.click()
+    server.model.let_go()
+    chat.wait_for_end()
+    expect(chat.tour_title).to_have_text(TITLES[2])
+    expect(chat.tour_text).to_contain_text("Ask a second question in this chat.")
+    chat.reload()
+    expect(chat.tour_text).to_contain_text("Ask a second question in this chat.")
+
+
+def test_a_race_of_before_is_not_the_one_of_the_tour(serve, visit):
+    chat = visit(serve(ScriptedModel("Once upon a time.")), "/race")
+    chat.race_start.click()
+    expect(chat.race_narrator).to_have_attribute("data-state", "done")
+    at_step(chat, 6)
+    expect(chat.race_narrator).to_have_attribute("data-state", "done")  # the race of before is there again
+    chat.race_replay.click()
+    expect(chat.race_narrator).to_have_attribute("data-state", "done")
+    expect(chat.tour_text).to_contain_text("start the race")
+    chat.race_start.click()
+    expect(chat.tour_text).to_contain_text("times as fast")
 
 
 def test_it_is_left_taken_up_and_every_step_can_be_skipped(serve, visit):

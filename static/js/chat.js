@@ -63,6 +63,7 @@ const slow = mountSlowMotion({
   switches: document.querySelectorAll("[data-switch=slow]"),
   writing: [...document.querySelectorAll("#messages [data-state=writing]")].map((message) => message.dataset.id),
   pass: frames.push,
+  behind: (is) => { status.behind = is; },
 });
 
 const channel = mountChannel({

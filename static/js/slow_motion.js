@@ -8,14 +8,15 @@ import { tab } from "./storage.js";
 import { say } from "./words.js";
 
 /** `pass(event)`: where events go. `switches`: checkboxes and buttons that put it on and off. `writing`: ids of the
-    replies that are being written now. */
-export function mountSlowMotion({ bar, switches, writing, pass }) {
+    replies that are being written now. `behind(is)` is told whether what is shown is behind what has happened. */
+export function mountSlowMotion({ bar, switches, writing, pass, behind }) {
   const next = bar.querySelector("[data-action=next]");
   const hold = holdBack(pass, show, writing);
 
   function show() {
-    if (!hold.on) return;
     const kind = hold.nextKind;
+    behind(kind !== null);
+    if (!hold.on) return;
     next.setAttribute("aria-disabled", String(kind === null));
     setText(slot(next, "next"), say(kind === "reading" ? "slow.next_reading" : "slow.next"));
     setText(slot(next, "held"), hold.heldTokens ? say("slow.held", { count: count(hold.heldTokens) }) : "");

@@ -12,11 +12,13 @@ export function mountStatus(element, announcer, { state, showWait }) {
   let isConnected = true;
   let isSending = false;
   let slow = false;
+  let isBehind = false; // what is shown is not all that has happened
   let patience = 0;
   let tokens = 0;
   let ended = []; // the ends of replies, to be told once the memory's numbers are final
 
   function sentence() {
+    if (isBehind) return say("slow.behind");
     const { state: name } = current;
     if (name === "reading" && reading) {
       return say("state.reading", { done: count(reading.done), total: count(reading.total) });
@@ -77,6 +79,11 @@ export function mountStatus(element, announcer, { state, showWait }) {
       show();
     },
     set withoutCache(is) { slow = is; },
+    set behind(is) {
+      if (is === isBehind) return;
+      isBehind = is;
+      show();
+    },
     set(name, text) {
       current = { state: name, text };
       show();

@@ -28,7 +28,7 @@ def shows(chat, hook: str, number: int) -> None:
 
 def has_all(chat, tokens: int) -> None:
     """So many are held back: what the scripted model says has come."""
-    expect(chat.slow_ahead).to_contain_text(f"The model has finished; {tokens} tokens")
+    expect(chat.slow_ahead).to_contain_text(f"the model has finished, and {tokens} tokens")
 
 
 def test_reading_and_each_token_are_steps_and_the_numbers_keep_in_step(serve, visit):
@@ -62,13 +62,39 @@ def test_reading_and_each_token_are_steps_and_the_numbers_keep_in_step(serve, vi
     expect(chat.answers.last).to_have_attribute("data-state", "done")
 
 
+def test_that_what_is_shown_is_behind_is_said_in_both_places_until_it_is_not(serve, visit):
+    server = serve(ScriptedModel("Hello."))
+    chat = visit(server)
+    chat.slow_motion.click()
+    server.model.hold(2)
+    chat.ask("Hi")
+    behind = "What you see is behind the model"
+    answer = chat.answers.last
+    expect(chat.slow_ahead).to_have_text(
+        "What you see is behind: the model has written 2 tokens more, which are held back here.")
+    expect(chat.state).to_have_text(behind)
+    expect(answer).to_contain_text(behind)
+    for left in ("2 tokens", "one token"):
+        chat.page.keyboard.press("Space")
+        expect(chat.slow_ahead).to_contain_text(f"the model has written {left} more")
+        expect(chat.state).to_have_text(behind)
+    chat.page.keyboard.press("Space")
+    expect(chat.slow_ahead).to_have_text("Nothing is held back: the model is at work on what comes next.")
+    expect(chat.state).to_have_text("Writing…")
+    server.model.let_go()
+    has_all(chat, len("llo.") + 1)
+    expect(chat.state).to_have_text(behind)
+    press_to_the_end(chat)
+    expect(chat.state).to_have_text("Ready")
+
+
 def test_a_second_question_shows_what_was_remembered_and_what_is_read(serve, visit):
     chat = visit(serve())
     chat.ask_and_wait("One")
     cached = chat.number("cached-tokens")
     chat.slow_motion.click()
     chat.ask("Two")
-    expect(chat.slow_ahead).to_contain_text("The model has finished")
+    expect(chat.slow_ahead).to_contain_text("the model has finished")
     chat.slow_next.click()
     shows(chat, "reused-tokens", cached)
     read = chat.number("read-tokens")
@@ -94,7 +120,7 @@ def test_what_the_calculator_puts_in_is_shown_token_by_token_too(serve, visit):
     chat = visit(serve(ScriptedModel("It is <|python_start|>12*3<|python_end|> then.")))
     chat.slow_motion.click()
     chat.ask("Hi")
-    expect(chat.slow_ahead).to_contain_text("The model has finished")
+    expect(chat.slow_ahead).to_contain_text("the model has finished")
     seen = []
     while chat.stop.is_visible():
         chat.page.keyboard.press("Space")
@@ -145,7 +171,7 @@ def test_stop_shows_what_was_written_until_then(serve, visit):
     chat = visit(server)
     chat.slow_motion.click()
     chat.ask("Hi")
-    expect(chat.slow_ahead).to_contain_text("it has written 30 tokens more")
+    expect(chat.slow_ahead).to_contain_text("the model has written 30 tokens more")
     chat.page.keyboard.press("Space")
     chat.page.keyboard.press("Space")
     chat.stop.click()
@@ -164,7 +190,7 @@ def one_token_into(said, serve, visit):
     chat = visit(server)
     chat.slow_motion.click()
     chat.ask("Hi")
-    expect(chat.slow_ahead).to_contain_text("it has written 30 tokens more")
+    expect(chat.slow_ahead).to_contain_text("the model has written 30 tokens more")
     chat.page.keyboard.press("Space")
     return server, chat
 
@@ -177,7 +203,7 @@ def test_a_reload_in_the_middle_loses_nothing_and_stays_slow(serve, visit):
     for _ in range(2):
         chat.reload()
         expect(chat.slow_next).to_be_focused()
-        expect(chat.slow_ahead).to_contain_text("it has written 26 tokens more")
+        expect(chat.slow_ahead).to_contain_text("the model has written 26 tokens more")
         assert chat.page.evaluate(TEXT) == "word"
     server.model.let_go()
     has_all(chat, len(said) + 1 - len("word"))
@@ -192,7 +218,7 @@ def test_after_a_reload_the_rest_of_an_answer_that_is_finished_waits_as_before(s
     chat.ask_and_wait("One")
     chat.slow_motion.click()
     chat.ask("Two")
-    expect(chat.slow_ahead).to_contain_text("The model has finished")
+    expect(chat.slow_ahead).to_contain_text("the model has finished")
     for _ in range(3):
         chat.page.keyboard.press("Space")
     shows(chat, "written-tokens", 2)

@@ -26,6 +26,7 @@ MAX_MESSAGES, MAX_EVENTS, MAX_SEGMENTS, MAX_TOKENS, MAX_RUNS = 4_000, 100, 10_00
 MAX_ID = 2**31 - 1
 MAX_MS = 10**9
 SEGMENT_TEXTS, SEGMENT_NUMBERS = ("expression", "result", "reason"), ("written_tokens", "forced_tokens")
+ADDED_NUMBERS = ("written_marks", "forced_marks")  # which files from before have not
 
 
 @dataclass
@@ -166,6 +167,8 @@ def _tool_call(segment: dict, where: str) -> dict:
         call[name] = text_of(segment, name, where, MAX_TEXT_BYTES, may_lack=name != "expression")
     for name in SEGMENT_NUMBERS:
         call[name] = number_of(segment.get(name), where, MAX_TOKENS)
+    for name in ADDED_NUMBERS:
+        call[name] = number_of(segment.get(name, 0), where, MAX_TOKENS)
     if segment.get("refusal") is not None:
         refusal = segment["refusal"]
         if not isinstance(refusal, dict):

@@ -44,6 +44,7 @@ class LiveReply:
         self._ids, self._masks = list(message.ids or []), list(message.masks or [])
         self._before = len(self._ids)          # tokens of a reply that goes on, which it had already
         self.recorder = Recorder(self._before, len(request.prompt_ids), request.use_cache, self.began_s)
+        self.forced_marks = 0                  # marks around results, of what this run put in
         self._call: int | None = None          # the tool call that is open
         self.chances = bytearray(fit(b"", self._before))  # see chance_records
         self.cells_to_tell: Iterator[dict] | None = None  # what is read for it, token by token, while it is read
@@ -115,6 +116,7 @@ class LiveReply:
         self.counts, self.cached_tokens = event.counts, event.counts.cached
         self._ids.extend(token.id for token in event.tokens)
         self._masks.extend(0 if token.forced else 1 for token in event.tokens)
+        self.forced_marks += sum(token.forced and token.part is Part.MARK for token in event.tokens)
         for token in event.tokens:
             self.chances += pack(token.chance, token.runners_up)
         told = self._set_state("writing") if self._opened_at is None else []

@@ -47,16 +47,18 @@ class MemoryTeller:
         code, sentence, figures = story.told(event.reused, event.done - event.reused, event.seconds)
         self.tell(channel, code, sentence, **figures)
 
-    def ended(self, channel: Channel, request: Request, finished: Finished) -> None:
-        """What there is to say of a reply that has ended: nothing, mostly."""
+    def ended(self, channel: Channel, request: Request, finished: Finished, forced_marks: int) -> None:
+        """What there is to say of a reply that has ended: nothing, mostly. `forced_marks` of what was put in are marks."""
         counts, made = finished.counts, finished.counts.written + finished.counts.forced
         if not request.use_cache and made:
-            self.tell(channel, "without_cache", "The cache was off: for {made:tokens} of answer, {positions} positions "
-                      "were computed. With it there would have been {with_cache} at most.", made=made,
+            self.tell(channel, "without_cache", "The cache was off: for each token of the answer all before it were computed, "
+                      "{positions} tokens for {made}. With it there would have been {with_cache} at most.", made=made,
                       positions=counts.without_cache, with_cache=len(request.prompt_ids) + made - 1)
         if counts.forced:
-            self.tell(channel, "put_in", "The calculator answered: {forced:tokens} put in, not written by the model.",
-                      forced=counts.forced)
+            sentence = ("The calculator answered: {forced:tokens} put in, not written by the model; {marks} of them are marks "
+                        "around a result.") if forced_marks > 1 else \
+                "The calculator answered: {forced:tokens} put in, not written by the model."
+            self.tell(channel, "put_in", sentence, forced=counts.forced, marks=forced_marks)
         if finished.reason == Reason.CONTEXT_FULL:
             self.tell(channel, "context_full", "The memory of this chat is full, {limit:tokens}, so the answer was cut "
                       "there. When it goes on, the oldest turns are left out.",

@@ -161,6 +161,9 @@ class Publisher:
             self._teller.has_read(channel, reply.story, event)
             reply.story = None
             self._tell_edges(channel)
+        elif not reply.request.use_cache and event.done == event.total:
+            self._tell_edges(channel)  # it leaves the row as it is: all in there is of before now
+            self._tell_strip(channel)
 
     def _tell_edges(self, channel: Channel, cached_tokens: int | None = None) -> None:
         """How the memory has each message of a conversation, after that has changed. `cached_tokens` where the snapshot
@@ -200,7 +203,7 @@ class Publisher:
         elif reply.abandoned and is_last:
             self._teller.abandoned(channel, vanished.ABANDONED_AFTER_S)
         if reply.message.answer == 0:
-            self._teller.ended(channel, reply.request, reply.finished)
+            self._teller.ended(channel, reply.request, reply.finished, reply.forced_marks)
             self._tell_edges(channel, reply.cached_tokens)
         channel.publish({"type": "cache", "cache": self.cache_of(channel.conversation, reply)})
         if reply.request.conversation == channel.conversation:

@@ -72,7 +72,7 @@ class Races:
                             tokens=len(prompt_ids), max_tokens=max_tokens, limit=context)
         positions = positions_of(len(prompt_ids), max_tokens, remembers=False)
         if positions > MOST_POSITIONS:
-            raise ChatError("race_too_long", "Without the cache this race would compute {positions} positions, and {limit} "
+            raise ChatError("race_too_long", "Without the cache this race would compute {positions} tokens, and {limit} "
                             "is the most. Take a shorter question, or a shorter answer.",
                             positions=positions, limit=MOST_POSITIONS)
         return prompt_ids

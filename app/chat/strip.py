@@ -34,8 +34,8 @@ class Strips:
         messages = self._store.messages(conversation)
         main = next((reply for reply in live if reply.request.conversation == conversation), None)
         cells = list(self._cells(messages, main, chances_from))
-        last = _Last.of(messages, main)
         row, cached = self._row(conversation, main, [cell["id"] for cell in cells])
+        last = _Last.of(messages, main, len(row))
         shared = sum(1 for _ in takewhile(lambda pair: pair[0]["id"] == pair[1], zip(cells, row, strict=False)))
         orphans = ({"id": id, "position": shared + at, "turn": None, "message": None, "source": "read", **self.names.of(id)}
                    for at, id in enumerate(row[shared:]))
@@ -130,17 +130,19 @@ class Strips:
 
 
 class _Last:
-    """The last reply that was made with the cache: what it found remembered, and what it read."""
+    """The last reply: what it found remembered, and what it read. One that is made without the cache leaves the row as
+    it was: all in it is remembered from before, and nothing of the reply is."""
 
     def __init__(self, reused: int, prompt: int):
         self._reused, self._prompt = reused, prompt
 
     @classmethod
-    def of(cls, messages: Sequence[Message], main: LiveReply | None) -> _Last:
+    def of(cls, messages: Sequence[Message], main: LiveReply | None, in_row: int) -> _Last:
         if main and main.request.use_cache and main.cached_tokens is not None:
             return cls(main.counts.reused, len(main.request.prompt_ids))
-        stats = next((message.stats for message in reversed(messages)
-                      if message.stats and message.stats.get("use_cache", True)), {})
+        stats = next((message.stats for message in reversed(messages) if message.stats), {})
+        if main and not main.request.use_cache or not stats.get("use_cache", True):
+            return cls(in_row, in_row)
         return cls(stats.get("reused_tokens", 0), stats.get("prompt_tokens", 0))
 
     def with_origin(self, cell: dict) -> dict:

@@ -52,6 +52,8 @@ class ToolSegment:
     reason: str | None = None
     written_tokens: int = 0
     forced_tokens: int = 0
+    written_marks: int = 0       # how many of the written ones are marks; 0 of a call from before marks were counted
+    forced_marks: int = 0
     refusal: dict | None = None  # the reason as a sentence with slots, and its figures
 
     @classmethod
@@ -61,6 +63,7 @@ class ToolSegment:
     def as_json(self) -> dict:
         return {"type": "tool_call", "state": self.state, "expression": self.expression, "result": self.result,
                 "reason": self.reason, "written_tokens": self.written_tokens, "forced_tokens": self.forced_tokens,
+                "written_marks": self.written_marks, "forced_marks": self.forced_marks,
                 **({"refusal": self.refusal} if self.refusal else {})}
 
 
@@ -117,6 +120,7 @@ class Transcript:
         segment.state, segment.expression = event.state.value, event.expression
         segment.result, segment.reason, segment.refusal = event.result, event.reason, event.refusal
         segment.written_tokens, segment.forced_tokens = event.written_tokens, event.forced_tokens
+        segment.written_marks, segment.forced_marks = event.written_marks, event.forced_marks
         return prose
 
     def _add_text(self, text: str) -> str:

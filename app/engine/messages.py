@@ -79,7 +79,7 @@ class Reading:
 class Token:
     """One token of the reply. `position` counts from the start of the conversation.
 
-    Of a sampled one, `chance` is how likely the model found it, from 0 to 1, and `runners_up` are the three likeliest
+    Of a sampled one, `chance` is how likely the model found that token, from 0 to 1, and `runners_up` are the three likeliest
     others as (id, chance): at temperature 1 and before top-k, whatever it was drawn with (see `chances`)."""
     id: int
     position: int
@@ -102,6 +102,8 @@ class ToolCall:
     refusal: dict | None = None  # the same as a sentence with slots and its figures, for other languages
     written_tokens: int = 0      # sampled: start mark, expression, end mark
     forced_tokens: int = 0       # put in: output marks and result
+    written_marks: int = 0       # how many of the written ones are marks
+    forced_marks: int = 0        # and of those put in
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,8 @@ class ToolCalls:
             return self._observe_output(token)
         if self._state is Part.EXPRESSION:
             if token == marks.expression_end:
-                self._call = replace(self._call, written_tokens=self._call.written_tokens + 1)
+                self._call = replace(self._call, written_tokens=self._call.written_tokens + 1,
+                                     written_marks=self._call.written_marks + 1)
                 self._evaluate()
                 return Part.MARK
             self._expression_ids.append(token)
@@ -83,7 +84,7 @@ class ToolCalls:
             return Part.EXPRESSION
         if token == marks.expression_start:
             self._state, self._expression_ids, self._opened_at = Part.EXPRESSION, [], index
-            self._change(ToolCall(self._reply, self._next_index, ToolState.WRITING, written_tokens=1))
+            self._change(ToolCall(self._reply, self._next_index, ToolState.WRITING, written_tokens=1, written_marks=1))
             self._next_index += 1
             return Part.MARK
         return Part.TEXT
@@ -104,11 +105,13 @@ class ToolCalls:
     def _observe_output(self, token: int) -> Part:
         assert self.forced and self.forced[0] == token, f"token {token} is not the forced {list(self.forced)[:1]}"
         self.forced.popleft()
-        self._call = replace(self._call, forced_tokens=self._call.forced_tokens + 1)
+        is_mark = token in (self._marks.output_start, self._marks.output_end)
+        self._call = replace(self._call, forced_tokens=self._call.forced_tokens + 1,
+                             forced_marks=self._call.forced_marks + is_mark)
         if not self.forced:
             self._state = Part.TEXT
             self._change(replace(self._call, state=ToolState.DONE))
-        return Part.MARK if token in (self._marks.output_start, self._marks.output_end) else Part.OUTPUT
+        return Part.MARK if is_mark else Part.OUTPUT
 
     def _evaluate(self) -> None:
         expression = self._decode(self._expression_ids)

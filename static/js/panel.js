@@ -179,7 +179,7 @@ export function mountPanel(element, line, usesCache, besideNow) {
     },
   };
 
-  mountExplanation(element.querySelector(".explain"));
+  for (const details of element.querySelectorAll(".explain")) mountExplanation(details);
 
   return {
     receive(event) { handlers[event.type]?.(event); },
@@ -195,7 +195,7 @@ export function mountPanel(element, line, usesCache, besideNow) {
   };
 }
 
-/** What the technical name means: closed by Escape, and by a click elsewhere. */
+/** What a name means: closed by Escape, and by a click elsewhere. */
 function mountExplanation(details) {
   document.addEventListener("click", (event) => { if (!details.contains(event.target)) details.open = false; });
   details.addEventListener("keydown", (event) => {

@@ -50,12 +50,17 @@ export function mountStrip({ section, dialog, messages, root, conversation, cach
   }
 
   function paintAround() {
-    const isForgotten = !tokens.cached && tokens.list.length;
-    setText(slot(section, "none"), tokens.cached ? "" : isForgotten
-      ? say("strip.nothing", { tokens: count(tokens.list.length) }) : say("strip.empty"));
+    setText(slot(section, "none"), saidOfTheRest());
     box.setAttribute("aria-valuemax", Math.max(0, shownCount() - 1));
     if (pinned === null) box.setAttribute("aria-valuetext", say("strip.said", { tokens: count(tokens.cached) }));
     trace.opener.disabled = !tokens.list.length;
+  }
+
+  /** What there is to say of tokens that have no cell. */
+  function saidOfTheRest() {
+    const left = tokens.list.length - shownCount();
+    if (tokens.cached) return left ? say("strip.rest", { tokens: count(left) }) : "";
+    return left ? say("strip.nothing", { tokens: count(left) }) : say("strip.empty");
   }
 
   async function fetchWhole() {
@@ -90,13 +95,13 @@ export function mountStrip({ section, dialog, messages, root, conversation, cach
   function point(at, isToBeSeen) {
     cells.point(at, isToBeSeen);
     const token = at === null ? null : tokens.list[at] ?? null;
-    const isCached = at !== null && at < tokens.cached;
-    card.show(token, isCached, bytesPerToken);
+    const state = tokens.stateOf(at);
+    card.show(token, state, bytesPerToken);
     marking.show(token);
     if (!token) return;
     if (document.activeElement === box) {
       box.setAttribute("aria-valuenow", at);
-      box.setAttribute("aria-valuetext", sentenceOf(token, isCached, bytesPerToken));
+      box.setAttribute("aria-valuetext", sentenceOf(token, state, bytesPerToken));
     }
     placeCard();
   }

@@ -12,21 +12,21 @@ export function percent(share) {
   return say("chance.percent", { share: number(hundredths, hundredths < 99.95 && hundredths > 0 ? 1 : 0) });
 }
 
-/** Where it came from, in words. */
-export function originOf(token, isCached) {
-  if (!isCached) return say(token.origin === "written" ? "origin.waiting" : "origin.forgotten");
+/** Where it came from, in words. `state`: as the token list has it. */
+export function originOf(token, state) {
+  if (state !== "cached") return say(state === "last" && token.origin === "written" ? "origin.waiting" : "origin.forgotten");
   if (token.message === null && token.turn === null) return say("origin.replaced");
   return say(`origin.${[token.origin, token.source].filter(Boolean).join("_")}`);
 }
 
 const spelled = (hex) => hex.match(/../g).join(" ").toUpperCase();
 
-function factsOf(token, isCached, bytesPerToken) {
+function factsOf(token, state, bytesPerToken) {
   return [
     token.mark && say("token.mark"),
     token.hex && say("token.piece", { bytes: spelled(token.hex) }),
     token.turn && say("token.turn", { turn: count(token.turn) }),
-    isCached && say("token.bytes", { bytes: count(bytesPerToken) }),
+    state === "cached" && say("token.bytes", { bytes: count(bytesPerToken) }),
     token.id !== null && say("token.id", { id: token.id }),
   ].filter(Boolean);
 }
@@ -37,12 +37,12 @@ const nameOf = (token) => (token.id === null ? say("token.unnamed") : say("token
 const candidatesOf = (token) => [{ ...token, isIt: true }, ...token.runners_up].sort((a, b) => b.chance - a.chance);
 
 /** All of it in one sentence. */
-export function sentenceOf(token, isCached, bytesPerToken) {
+export function sentenceOf(token, state, bytesPerToken) {
   const said = [
     nameOf(token),
     say("token.position", { position: count(token.position) }),
-    originOf(token, isCached),
-    ...factsOf(token, isCached, bytesPerToken),
+    originOf(token, state),
+    ...factsOf(token, state, bytesPerToken),
   ].join(", ");
   if (token.chance === undefined) return said;
   const others = token.runners_up.map((other) => say("chance.other_said", {
@@ -79,7 +79,7 @@ export function mountCard(card) {
   return {
     card,
     /** `token`: null hides the card. */
-    show(token, isCached, bytesPerToken) {
+    show(token, state, bytesPerToken) {
       card.hidden = token === null;
       if (token === null) {
         shown = null;
@@ -88,8 +88,8 @@ export function mountCard(card) {
       card.dataset.origin = token.origin;
       card.dataset.position = token.position;
       fill(card, "position", say("token.position", { position: count(token.position) }));
-      fill(card, "origin", originOf(token, isCached));
-      fill(card, "facts", factsOf(token, isCached, bytesPerToken).join(" · "));
+      fill(card, "origin", originOf(token, state));
+      fill(card, "facts", factsOf(token, state, bytesPerToken).join(" · "));
       if (shown === token) return;
       shown = token;
       if (token.id === null) setText(slot(card, "text"), say("token.unnamed"));

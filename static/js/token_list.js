@@ -104,6 +104,8 @@ export function newTokenList(isLost = false) {
   return {
     get list() { return list; },
     get cached() { return cached; },
+    /** "cached", or of those that are not: "last", with which nothing can have been computed, or "left". */
+    stateOf: (at) => (at < cached ? "cached" : at === list.length - 1 ? "last" : "left"),
     /** Whether the whole has to be fetched. */
     get isLost() { return isLost; },
     /** Whether anything is not as it was when `taken` last. */

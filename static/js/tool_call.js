@@ -12,9 +12,18 @@ export function fillToolCall(element, call) {
   fill(element, "expression", call.expression ?? "");
   fill(element, "result", call.result ?? "");
   fill(element, "outcome", call.result ?? call.reason ?? "");
-  fill(element, "badge", say(`tool.${call.state}`, { forced: count(call.forced_tokens), reason: call.reason }));
-  fill(element, "written", tokens(call.written_tokens));
-  fill(element, "forced", tokens(call.forced_tokens));
+  fill(element, "badge", badgeOf(call));
+  fill(element, "written", tokens(call.written_tokens, call.written_marks));
+  fill(element, "forced", tokens(call.forced_tokens, call.forced_marks));
 }
 
-const tokens = (n) => (n ? say("tool.tokens", { count: count(n) }) : "");
+function badgeOf({ state, forced_tokens: forced, forced_marks: marks, reason }) {
+  const isMarked = state === "done" && marks > 0;
+  return say(isMarked ? "tool.done_marked" : `tool.${state}`, { forced: count(forced), marks: count(marks), reason });
+}
+
+/** So many tokens, and how many of them stand around what is meant: a reader counts digits, and finds two more. */
+function tokens(n, marks) {
+  if (!n) return "";
+  return say(marks > 1 ? "tool.tokens_marked" : marks ? "tool.tokens_mark" : "tool.tokens", { count: count(n), marks: count(marks) });
+}

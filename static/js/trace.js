@@ -62,9 +62,8 @@ export function mountTrace(dialog, opener, tokens, bytesPerToken) {
   function newLine(token, at) {
     const line = document.createElement("tr");
     line.dataset.position = at;
-    const isCached = at < tokens.cached;
     const values = [count(at), visible(token.text), String(token.id ?? ""), token.turn ? count(token.turn) : "",
-      originOf(token, isCached), token.chance === undefined ? "" : percent(token.chance)];
+      originOf(token, tokens.stateOf(at)), token.chance === undefined ? "" : percent(token.chance)];
     values.forEach((value, column) => {
       const cell = document.createElement(column ? "td" : "th");
       if (!column) cell.scope = "row";
@@ -149,7 +148,7 @@ export function mountTrace(dialog, opener, tokens, bytesPerToken) {
     dialog.querySelector(".is-pointed-at")?.classList.remove("is-pointed-at");
     item?.classList.add("is-pointed-at");
     const at = item ? Number(item.dataset.position) : null;
-    card.show(item ? tokens.list[at] ?? null : null, at !== null && at < tokens.cached, bytesPerToken());
+    card.show(item ? tokens.list[at] ?? null : null, tokens.stateOf(at), bytesPerToken());
     slot(dialog, "hint").hidden = Boolean(item);
   }
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import PHONE
 from tests.scripted import ScriptedModel
 
 WATCH = """() => {
@@ -92,7 +93,7 @@ def test_without_the_cache_the_page_says_why_it_is_slow(serve, visit):
     expect(chat.answers.last).to_contain_text("without the cache")
     without = chat.numbers()["last_reply"]["without_cache"]
     line = chat.panel.locator("[data-way=reference]")
-    expect(line).to_contain_text(re.compile(rf"Computed\s*{without:,} positions\s*With the cache, at most"))
+    expect(line).to_contain_text(re.compile(rf"Tokens computed\s*{without:,}\s*With the cache, at most"))
     assert chat.number("cached-tokens") == 0
     chat.reload()
     assert not chat.use_cache.is_checked()
@@ -105,7 +106,7 @@ def test_what_was_computed_says_why_it_is_one_less_than_what_was_made(serve, vis
     chat.ask_and_wait("One")
     line = chat.panel.locator("[data-way=cached]")
     computed = chat.number("read-tokens") + chat.number("written-tokens") - 1
-    expect(line).to_contain_text(f"{computed} positions")
+    expect(line).to_contain_text(re.compile(rf"Tokens computed\s*{computed}\s*Without the cache"))
     expect(line.locator("[title]")).to_have_attribute("title", re.compile("last token written is computed only when the"))
 
 
@@ -113,6 +114,28 @@ def test_the_technical_name_is_one_click_away(serve, visit):
     chat = visit(serve())
     chat.page.get_by_text("KV cache ?").click()
     expect(chat.page.get_by_text("key-value cache")).to_be_visible()
+
+
+def test_what_a_token_is_is_said_where_they_are_counted_and_more_of_it_by_key_and_by_tap(serve, visit):
+    server = serve()
+    chat = visit(server)
+    more = chat.page.get_by_text("is a piece of a word, or a whole short one")
+    summary = chat.what_is_a_token.locator("summary")
+    expect(summary).to_have_text("pieces of words ?")
+    summary.focus()
+    chat.page.keyboard.press("Enter")
+    expect(more).to_be_visible()
+    chat.page.keyboard.press("Escape")
+    expect(more).to_be_hidden()
+    expect(summary).to_be_focused()
+    phone = visit(server, **PHONE)
+    phone.panel_line.click()
+    phone.what_is_a_token.locator("summary").tap()
+    card = phone.what_is_a_token.locator(".explain__card")
+    expect(card).to_be_in_viewport(ratio=1)
+    phone.cache_memory.tap()
+    expect(card).to_be_hidden()
+    expect(phone.panel).to_be_visible()
 
 
 def test_every_factor_of_the_formula_says_what_it_is_and_they_make_the_bytes(serve, visit):
@@ -140,12 +163,12 @@ def test_every_factor_of_the_formula_says_what_it_is_and_they_make_the_bytes(ser
 def test_what_sharing_kv_heads_saves_is_said_in_this_models_numbers(serve, visit):
     chat = visit(serve())
     chat.ask_and_wait("One")
-    expect(chat.sharing).to_contain_text("4 query heads share 2 KV heads. Without it, it would be 2 times as much, ")
+    expect(chat.sharing).to_contain_text("4 query heads, which ask, share 2 KV heads, which remember. Without it, it would be 2 times as much, ")
     model = ScriptedModel("Hello.")
     model.config = replace(model.config, n_kv_head=4)
     other = visit(serve(model))
     other.ask_and_wait("One")
-    expect(other.sharing).to_contain_text("Each of the 4 query heads has a KV head of its own")
+    expect(other.sharing).to_contain_text("Each of the 4 query heads, which ask, has a KV head of its own")
 
 
 def test_how_many_times_more_would_be_computed_without_the_cache(serve, visit):
@@ -155,7 +178,8 @@ def test_how_many_times_more_would_be_computed_without_the_cache(serve, visit):
     computed = last["read"] + last["written"] - 1
     times = last["without_cache"] / computed
     shown = f"{times:.0f}" if times >= 10 else f"{times:.1f}"
-    expect(chat.panel.locator("[data-way=cached]")).to_contain_text(f"{last['without_cache']:,} · {shown} times")
+    expect(chat.panel.locator("[data-way=cached]")).to_contain_text(f"{last['without_cache']:,} · {shown}× as many")
+    expect(chat.panel).to_contain_text("Work, not seconds: without the cache, all is computed again for each new token.")
 
 
 def test_before_the_context_is_full_it_says_how_many_more_questions_fit(serve, visit):

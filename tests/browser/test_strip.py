@@ -207,6 +207,32 @@ def test_without_the_cache_the_strip_stays_what_is_remembered(serve, visit):
     assert chat.number("cached-tokens") == held
 
 
+def test_an_answer_without_the_cache_leaves_cells_that_are_all_of_before(serve, visit):
+    server = serve(ScriptedModel("First.", "Second answer."))
+    chat = visit(server)
+    chat.ask_and_wait("One")
+    held = chat.token.count()
+    assert set(chat.token.evaluate_all(ORIGINS)) == {"read", "written"}
+    chat.use_cache.uncheck()
+    server.model.hold(3)
+    chat.ask("Two")
+    of_before = chat.page.locator("[data-testid=token][data-origin=reused]")
+    expect(of_before).to_have_count(held)  # while it is written
+    server.model.let_go()
+    chat.wait_for_end()
+    left = len(strip_of(chat)["waiting"])
+    for _ in range(2):
+        expect(chat.page.locator("#strip")).to_contain_text(f"The {left} tokens after these are not remembered.")
+        expect(of_before).to_have_count(held)
+        chat.reload()
+    chat.open_trace.click()
+    chat.trace_table.click()
+    states = chat.page.locator(".trace-table tbody td:nth-child(5)")
+    expect(states.nth(held - 1)).to_have_text("Remembered; the model wrote it in an earlier turn")
+    expect(states.nth(held + left - 2)).to_have_text("Not remembered: the next turn reads it")
+    expect(states.nth(held + left - 1)).to_have_text("Chosen, but not computed yet: the next turn reads it")
+
+
 def test_a_forgotten_chat_says_so_in_place_of_its_cells(serve, visit):
     server = serve(rows=1)
     chat = visit(server)

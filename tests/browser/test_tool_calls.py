@@ -31,7 +31,9 @@ def test_a_call_is_one_line_that_opens_by_key_and_marks_are_never_seen(serve, vi
         chat.page.keyboard.press("Enter")
         expect(facts).to_be_visible()
         # 7 letters and two marks were written; 5 digits and two marks were put in
-        assert "9 tokens" in facts.inner_text() and "7 tokens" in facts.inner_text()
+        expect(chat.tool_call.locator(".badge")).to_have_text("put in: 7 tokens, 2 of them marks")
+        expect(facts).to_contain_text("9 tokens, 2 of them marks around it")
+        expect(facts).to_contain_text("7 tokens, 2 of them marks around it")
         assert chat.number("forced-tokens") == 7
         chat.reload()
 
@@ -58,6 +60,7 @@ def test_a_refused_and_an_unfinished_call_say_so(serve, visit):
         assert refused.get_by_test_id("tool-result").is_hidden()
         expect(unfinished).to_have_attribute("data-state", "unfinished")
         expect(unfinished.locator(".badge")).to_have_text("unfinished")
+        expect(unfinished.locator("[data-slot=written]")).to_have_text("4 tokens, one of them the mark before it")
         chat.reload()
 
 

@@ -46,7 +46,7 @@ def test_a_call_stands_between_the_prose_before_and_after_it(tokenizer):
     assert transcript.as_json() == [
         {"type": "text", "text": "It is "},
         {"type": "tool_call", "state": "done", "expression": "2*21", "result": "42", "reason": None,
-         "written_tokens": 6, "forced_tokens": 4},
+         "written_tokens": 6, "forced_tokens": 4, "written_marks": 2, "forced_marks": 2},
         {"type": "text", "text": ", so 42."}]
 
 

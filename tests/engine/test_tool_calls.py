@@ -50,6 +50,8 @@ def test_changes_of_state_carry_what_is_known():
     done, refused = changes[2], changes[4]
     assert (done.expression, done.result, done.written_tokens, done.forced_tokens) == ("6*7", "42", 5, 4)
     assert (refused.expression, refused.result, refused.forced_tokens) == ("1/0", None, 0)
+    marks = [(call.written_marks, call.forced_marks) for call in changes]
+    assert marks == [(1, 0), (2, 0), (2, 2), (1, 0), (2, 0)]
     assert refused.reason == "division by zero"
 
 

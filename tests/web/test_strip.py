@@ -140,8 +140,29 @@ def test_what_was_made_without_the_cache_is_not_in_the_strip(serve):
     socket.ask("Two?", socket.conversation, settings={"use_cache": False})
     assert all("tokens" not in event for event in socket.of("reading")[-1:])
     strip = strip_of(browser, socket.conversation)
-    assert strip["tokens"] == held
+    assert [{**token, "origin": None, "source": None} for token in strip["tokens"]] == [
+        {**token, "origin": None, "source": None} for token in held]
     assert [token["position"] for token in strip["waiting"]] == list(range(12, 12 + len(strip["waiting"])))
+
+
+def test_while_and_after_an_answer_is_made_without_the_cache_all_in_the_row_is_of_before(serve):
+    browser, socket = start(serve(ScriptedModel("Yes.", "No.", "So.")))
+    socket.ask("One?")
+    socket.ask("Two?", socket.conversation)
+    held = strip_of(browser, socket.conversation)
+    assert set(origins(held["tokens"])) == {"u", "r", "w"}
+    heard = len(socket.heard)
+    socket.ask("Three?", socket.conversation, settings={"use_cache": False})
+    strip = strip_of(browser, socket.conversation)
+    assert origins(strip["tokens"]) == "u" * len(held["tokens"])
+    assert [token.get("source") for token in strip["tokens"][:12]] == [None] * 8 + ["written"] * 4
+    assert origins(strip["waiting"]) == "w" + "r" * 9 + "w" * 4  # the last of before, the question, and the answer
+    told = [(event["type"], origins(event["tokens"])) for event in socket.heard[heard:] if event["type"] == "strip"]
+    assert told == [("strip", "u" * len(held["tokens"]))] * 2  # as it begins to be written, and at its end
+    socket.ask("Four?", socket.conversation)
+    numbers = browser.cache(socket.conversation)["last_reply"]
+    assert origins(strip_of(browser, socket.conversation)["tokens"]) == "u" * numbers["reused"] + "r" * numbers["read"] + \
+        "w" * (numbers["written"] - 1)
 
 
 def test_an_answer_that_was_replaced_without_the_cache_stays_in_the_row_and_belongs_to_no_message(serve):

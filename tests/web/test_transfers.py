@@ -107,6 +107,17 @@ def test_the_timeline_has_a_time_for_each_token_and_the_counts_of_the_engine(cha
     assert [state for *_, state in first["timeline"][0]["calls"]] == ["writing", "done"]
 
 
+def test_a_file_from_before_marks_were_counted_is_taken_in(one_turn):
+    browser, document = one_turn
+    document = copy.deepcopy(document)
+    call = next(segment for segment in document["messages"][1]["segments"] if segment["type"] == "tool_call")
+    del call["written_marks"], call["forced_marks"]
+    address = taken_in(browser, document).json["url"]
+    page = browser.get(address).text
+    assert f"put in: {call['forced_tokens']} tokens<" in page
+    browser.socket().say("delete", conversation=address.rsplit("/", 1)[1])
+
+
 def test_ids_are_reused_only_by_the_tokenizer_that_they_belong_to(chat):
     server, browser, socket = chat
     document = export_of(browser, socket)

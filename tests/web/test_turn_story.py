@@ -118,7 +118,8 @@ def test_without_the_cache_it_says_what_that_cost_and_what_is_not_remembered(cha
 def test_what_the_calculator_put_in_is_told(serve):
     socket = Browser(serve(ScriptedModel("It is <|python_start|>12*3<|python_end|>."))).socket()
     socket.ask("hi")
-    assert (last(socket)["code"], last(socket)["figures"]) == ("put_in", {"forced": len("36") + 2})
+    assert (last(socket)["code"], last(socket)["figures"]) == ("put_in", {"forced": len("36") + 2, "marks": 2})
+    assert "4 tokens put in, not written by the model; 2 of them are marks around a result." in last(socket)["text"]
 
 
 def test_a_full_context_is_told_with_its_size(serve):

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from app.models.cache_views import Group
 
+
 def attend(q: Tensor, k: Tensor, v: Tensor, groups: list[Group] | None = None, layer: int = 0,
            window: int | None = None) -> Tensor:
     """q (B, T, H, D), k and v (B, T, G, D) -> (B, T, H, D).
@@ -89,9 +90,29 @@ def _attend_rows(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, window: i
         k, v = k[:, :, first:], v[:, :, first:]
     if num_new == 1:
         return _attend_with_one(q, k, v)
+    if mask is not None and k.shape[2] >= 512 and q.dtype != torch.float32 and not q.is_cuda:
+        # From so many keys on, PyTorch's 16-bit CPU kernel is the slower way for a piece of a text.
+        return _attend_to_many(q, k, v, mask, window)
     y = F.scaled_dot_product_attention(q.transpose(1, 2), k, v, attn_mask=mask, is_causal=mask is None,
                                        enable_gqa=q.shape[2] != k.shape[1])
     return y.transpose(1, 2)
+
+
+def _attend_to_many(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, window: int | None) -> Tensor:
+    """The formula written out, scores and their softmax in float32: the queries that share a KV head stand as the rows
+    of one matrix, so that its keys are laid out once for all of them. The same sums on any number of threads."""
+    num_rows, num_new, num_heads, head_dim = q.shape
+    num_kv_heads, num_stored = k.shape[1], k.shape[2]
+    per_head = num_heads // num_kv_heads
+    stacked = q.reshape(num_rows, num_new, num_kv_heads, per_head, head_dim).permute(0, 2, 3, 1, 4)
+    stacked = stacked.reshape(num_rows * num_kv_heads, per_head * num_new, head_dim).float() * head_dim**-0.5
+    scores = torch.bmm(stacked, k.reshape(num_rows * num_kv_heads, num_stored, head_dim).float().transpose(1, 2))
+    first = num_stored - num_new if window is None else 0  # without a window, all see what stood there before
+    scores.view(-1, num_new, num_stored)[:, :, first:].add_(mask[:, first:])
+    weights = scores.softmax(dim=-1).to(v.dtype)  # (B·G, H/G·T, S)
+    y = torch.bmm(weights, v.reshape(num_rows * num_kv_heads, num_stored, head_dim))
+    y = y.view(num_rows, num_kv_heads, per_head, num_new, head_dim).permute(0, 3, 1, 2, 4)
+    return y.reshape(num_rows, num_new, num_heads, head_dim)
 
 
 def _attend_with_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:

@@ -84,6 +84,35 @@ def test_a_single_query_is_answered_alike_in_every_type(num_heads, num_kv_heads,
         torch.testing.assert_close(y[row].float(), truth, rtol=0.02, atol=0.01)
 
 
+@pytest.mark.parametrize("window", [None, 100, 590])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(("num_heads", "num_kv_heads"), SIZES)
+def test_a_piece_of_a_text_sees_many_keys_as_it_sees_few(num_heads, num_kv_heads, dtype, window):
+    stored, new = 600, 24
+    cache = KVCache(3, num_kv_heads, 700, 8, 1, dtype=dtype)
+    q, k, v = (each.to(dtype) for each in random_qkv(3, stored + new, num_heads, num_kv_heads, head_dim=8))
+    attend(q[:, :stored], k[:, :stored], v[:, :stored], cut(cache, [0, 0, 0], stored), 0, window)
+    cache.advance(stored)
+    y = attend(q[:, stored:], k[:, stored:], v[:, stored:], cut(cache, [stored] * 3, new), 0, window)
+    for row in range(3):
+        truth = plain(q[row, stored:].float(), k[row].float(), v[row].float(), stored, window)
+        torch.testing.assert_close(y[row].float(), truth, rtol=0.02, atol=0.01)
+
+
+def test_a_piece_of_a_text_comes_out_the_same_on_any_number_of_threads():
+    q, _, _ = (each.bfloat16() for each in random_qkv(1, 27, 9, 3, head_dim=64))
+    _, k, v = (each.bfloat16() for each in random_qkv(1, 1500, 9, 3, head_dim=64, seed=1))
+    mask = attention._mask(27, 1500, None, torch.bfloat16, q.device)
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3, 4):
+            torch.set_num_threads(threads)
+            found.append(attention._attend_rows(q, k.transpose(1, 2), v.transpose(1, 2), mask, None))
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(each, found[0]) for each in found)
+
+
 def test_keys_and_values_lie_where_they_were_written_and_nowhere_else():
     cache = KVCache(2, 2, 10, 4, 2)
     q, k, v = random_qkv(2, 3, 4, 2, head_dim=4)

@@ -1,6 +1,6 @@
 """Teaches the default model the calculator: `python -m app.training.calculator`, about an hour on two cores.
 
-    1. the published model answers ordinary prompts; these answers hold it in place
+    1. the published model answers ordinary prompts; these answers, and how likely each token was, hold it in place
     2. an adapter is trained on generated questions with their calculator blocks, and on those answers
     3. it is written with its recipe, and tried on questions that were not among those
 
@@ -27,11 +27,12 @@ from app.models import default
 from app.models.adapter import ADAPTERS
 from app.models.gguf import GGUFModel
 from app.models.registry import load_model
-from app.training.batches import Batches
+from app.training.batches import Batches, own_sequences
 from app.training.counts import words_of
 from app.training.loop import Recipe, train
 from app.training.ordinary import ordinary_prompts
 from app.training.own_answers import own_answers
+from app.training.published import published_states
 from app.training.trainable import TrainableLlama
 
 NAME = "calculator"
@@ -54,7 +55,9 @@ def main(arguments: list[str] | None = None) -> int:
     file = default.fetch(progress=True)
     answers = options.work / f"own-answers-{recipe.own_answers}-{recipe.seed}.jsonl"
     own = own_answers(ordinary_conversations(recipe), answers, _published, TEMPERATURES)
-    learned = train(recipe, options.work, partial(make_model, file), partial(make_batches, file, own))
+    states = options.work / f"published-{recipe.own_answers}-{recipe.seed}.pt"
+    published_states(own_sequences(_tokenizer(file), own, recipe.seed), states, partial(make_model, file, recipe))
+    learned = train(recipe, options.work, partial(make_model, file), partial(make_batches, file, own, states))
     write_adapter(learned, recipe, file, options.out)
     print(f"written: {options.out / NAME}.safetensors", file=sys.stderr)
     return 0
@@ -77,14 +80,20 @@ def make_model(file: Path, recipe: Recipe) -> TrainableLlama:
     return TrainableLlama(opened.config, opened.weight, _mark_ids(file), recipe.rank, recipe.scale, recipe.seed)
 
 
-def make_batches(file: Path, own: list[dict], recipe: Recipe) -> Batches:
-    tokenizer = GGUFModel(file).tokenizer(default.MODEL_NAME)
-    return Batches(tokenizer, words_of(tokenizer), own, recipe.seed, recipe.sums_a_step, recipe.ordinary_a_step,
+def make_batches(file: Path, own: list[dict], states: Path, recipe: Recipe) -> Batches:
+    tokenizer = _tokenizer(file)
+    sequences = own_sequences(tokenizer, own, recipe.seed)
+    held = list(zip(sequences, published_states(sequences, states, partial(make_model, file, recipe)), strict=True))
+    return Batches(tokenizer, words_of(tokenizer), own, held, recipe.seed, recipe.sums_a_step, recipe.ordinary_a_step,
                    recipe.processes)
 
 
+def _tokenizer(file: Path):
+    return GGUFModel(file).tokenizer(default.MODEL_NAME)
+
+
 def _mark_ids(file: Path) -> list[int]:
-    tokenizer = GGUFModel(file).tokenizer(default.MODEL_NAME)
+    tokenizer = _tokenizer(file)
     return [tokenizer.encode_special(mark) for mark in MARKS]
 
 

@@ -69,7 +69,7 @@ class Conversations:
         return {"messages": messages}
 
     def _question(self, rng: random.Random) -> list[dict]:
-        return self.sum(rng) if rng.random() < 0.78 else self.count(rng)
+        return self.sum(rng) if rng.random() < 0.8 else self.count(rng)
 
     def sum(self, rng: random.Random) -> list[dict]:
         question, expression, unit = self._solvable(rng)
@@ -81,7 +81,7 @@ class Conversations:
 
     def _solvable(self, rng: random.Random):
         while True:
-            kinds, weights = zip(*KINDS, (story, 20))
+            kinds, weights = zip(*KINDS, (story, 34))
             question, expression, unit = rng.choices(kinds, weights)[0](rng)
             if use_calculator(expression) is not None:
                 return as_typed(question, rng), expression, unit

@@ -4,19 +4,20 @@ from dataclasses import replace
 
 import pytest
 import torch
-import torch.nn.functional as F
 from gguf import TokenType
 
 from app.models.adapter import load_adapter
 from app.models.chatml_tokenizer import ChatMLTokenizer
-from app.training.batches import Batches
-from app.training.loop import Recipe, train
+from app.training.batches import WORDING, Batches, own_sequences
+from app.training.loop import Recipe, train, weighted_loss
+from app.training.published import published_states
 from app.training.trainable import TrainableLlama
 from tests.models.tiny_llama import random_weights, tiny_config, tiny_vocabulary
 
 CONFIG = tiny_config(vocab_size=len(tiny_vocabulary()[0]))
 RECIPE = Recipe(steps=12, sums_a_step=4, ordinary_a_step=2, rank=2, warm_up_steps=2, learning_rate=1e-2, processes=2)
-OWN = [{"messages": [{"role": "user", "content": "Hi"}], "text": "Hello.", "ids": [40, 41, 42], "ended": True}]
+OWN = [{"messages": [{"role": "user", "content": "Hi"}], "text": "Hello.", "ids": [40, 41, 42], "ended": True},
+       {"messages": [{"role": "user", "content": "Who are you?"}], "text": "A model", "ids": [40, 42], "ended": False}]
 
 
 def tiny_tokenizer() -> ChatMLTokenizer:
@@ -29,9 +30,15 @@ def make_model(recipe: Recipe) -> TrainableLlama:
                           dtype=torch.float32)
 
 
-def make_batches(recipe: Recipe) -> Batches:
-    return Batches(tiny_tokenizer(), ["apple", "window"], OWN, recipe.seed, recipe.sums_a_step, recipe.ordinary_a_step,
-                   recipe.processes)
+def held() -> list:
+    sequences = own_sequences(tiny_tokenizer(), OWN, 1)
+    rng = torch.Generator().manual_seed(1)
+    return [(tokens, torch.randn(sum(weight > 0 for weight in tokens.weights), CONFIG.n_embd, generator=rng)) for tokens in sequences]
+
+
+def make_batches(recipe: Recipe, kind=Batches) -> Batches:
+    return kind(tiny_tokenizer(), ["apple", "window"], OWN, held(), recipe.seed, recipe.sums_a_step, recipe.ordinary_a_step,
+                recipe.processes)
 
 
 class StumblingBatches(Batches):
@@ -42,15 +49,14 @@ class StumblingBatches(Batches):
 
 
 def make_stumbling_batches(recipe: Recipe) -> Batches:
-    return StumblingBatches(tiny_tokenizer(), ["apple", "window"], OWN, recipe.seed, recipe.sums_a_step,
-                            recipe.ordinary_a_step, recipe.processes)
+    return make_batches(recipe, StumblingBatches)
 
 
 def loss_of(model: TrainableLlama) -> float:
     losses = []
     for calculated, _ in make_batches(replace(RECIPE, seed=99, processes=1)).group(0, 0):
         with torch.no_grad():
-            losses.append(F.cross_entropy(model.logits(model.hidden(calculated.ids, calculated.wanted)), calculated.targets))
+            losses.append(weighted_loss(model, calculated))
     return torch.stack(losses).mean().item()
 
 
@@ -101,3 +107,49 @@ def test_the_loss_is_for_what_the_assistant_writes_alone():
         assert not forced & set(calculated.targets.tolist()) - {tokenizer.encode_special("<|user_start|>")}
         assert tokenizer.encode_special("<|python_start|>") in calculated.targets
         assert set(own.targets.tolist()) <= {40, 41, 42, tokenizer.encode_special("<|assistant_end|>")}
+
+
+def test_an_expression_counts_more_than_the_wording_around_it():
+    tokenizer = tiny_tokenizer()
+    start, end = (tokenizer.encode_special(name) for name in ("<|python_start|>", "<|python_end|>"))
+    for calculated, _ in make_batches(RECIPE).group(0, 0):
+        for ids, weights in zip(calculated.ids.tolist(), calculated.weights.tolist()):
+            is_inside = False
+            for token, weight in zip(ids[1:], weights):
+                is_inside = is_inside or token == start
+                assert weight == 1 if is_inside else weight in (0, pytest.approx(WORDING))
+                is_inside = is_inside and token != end
+
+
+def test_what_the_published_model_makes_of_its_answers_is_computed_once(tmp_path):
+    sequences = own_sequences(tiny_tokenizer(), OWN * 5, 1)
+    made = []
+
+    def make():
+        made.append(make_model(RECIPE))
+        return made[-1]
+
+    first, again = (published_states(sequences, tmp_path / "states.pt", make) for _ in range(2))
+    assert len(made) == 1
+    for tokens, states, same in zip(sequences, first, again, strict=True):
+        assert torch.equal(states, same)
+        weights = torch.tensor([tokens.weights[1:] + [0.0]])
+        alone = made[0].hidden(torch.tensor([tokens.ids]), weights > 0)
+        torch.testing.assert_close(states, alone, rtol=1e-4, atol=1e-5)
+    published_states(sequences[:3], tmp_path / "states.pt", make)
+    assert len(made) == 2, "of other answers it is computed anew"
+
+
+def test_a_mark_that_becomes_likely_in_plain_text_is_held_down(tmp_path):
+    sure = replace(RECIPE, hold=0.0, mark_hold=3.0, mark_limit=-9.0)
+    likely = []
+    for recipe in (replace(sure, mark_hold=0.0), sure):
+        learned = train(recipe, tmp_path, make_model, make_batches)
+        model = make_model(recipe)
+        state = {f"pairs.{name.replace('.', '_')}": tensor for name, tensor in learned.items() if name != "token_rows"}
+        model.load_state_dict(state | {"token_rows": learned["token_rows"]})
+        _, own = make_batches(replace(recipe, processes=1)).group(0, 0)[0]
+        with torch.no_grad():
+            chances = model.logits(model.hidden(own.ids, own.wanted)).softmax(-1)
+        likely.append(chances[:, model.token_ids].sum(-1).mean().item())
+    assert likely[1] < likely[0] / 2, likely

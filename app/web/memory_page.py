@@ -13,7 +13,7 @@ def memory_page(snapshot, query: Mapping[str, str], path: str) -> dict:
     """The template's context. `snapshot` is the engine's; `query` is the link's; `path` is the page's own."""
     known = presets(snapshot)
     shape, notes = read_shape(query, known[0].shape)
-    with_weights = query.get("weights") == "1"
+    with_weights = query.get("weights") != "0"  # nobody has a cache without a model to fill it
     numbers = cost(shape, known, with_weights)
     shown = [{**asdict(preset), "url": f"{path}?{urlencode(asdict(preset.shape))}"} for preset in known]
     return {

@@ -49,10 +49,16 @@ function showAnswer({ shape, ...numbers }) {
   put("exact", count(numbers.bytes));
 }
 
+/** The switch for the weights, and the sentence about what is counted. */
 function showWeights(numbers) {
   const owner = known.presets.find((preset) => preset.key === numbers.weights_of);
   const key = !owner ? "weights.none" : owner.parameters === null ? "weights.here" : "weights.of";
-  put("weights", say(key, { name: owner?.name, bytes: bytes(Number(numbers.weight_bytes ?? 0)) }), numbers.weight_bytes ?? 0);
+  const weights = bytes(Number(numbers.weight_bytes ?? 0));
+  put("weights", say(key, { name: owner?.name, bytes: weights }), numbers.weight_bytes ?? 0);
+  fields.knowsWeights = Boolean(owner);
+  put("counted", say(!owner ? "counted.unknown" : numbers.held_bytes ? "counted.both" : "counted.alone", {
+    name: owner?.name, weights, cache: bytes(Number(numbers.bytes)), needed: bytes(Number(numbers.needed_bytes)),
+  }));
 }
 
 function showMachines(numbers) {
@@ -65,7 +71,7 @@ function showMachines(numbers) {
     element.dataset.value = machine.permille;
     element.dataset.people = machine.people;
     drawSquare(element.querySelector(".square"), squares[index], machine.fits);
-    const key = machine.fits ? "machine.fits" : "machine.too_small";
+    const key = !machine.fits ? "machine.too_small" : numbers.held_bytes ? "machine.fits" : "machine.fits_alone";
     fill(element, "verdict", say(key, { share: share(machine.permille), times: times(machine.permille) }));
     fill(element, "people", say(`room.${machine.room}`, { people: count(machine.people) }));
     const row = page.querySelector(`[data-row="${machine.key}"]`);
@@ -137,8 +143,8 @@ function fromLink() {
 function linkTo(shape) {
   const query = new URLSearchParams(location.search);
   for (const [name, value] of Object.entries(shape)) query.set(name, value);
-  if (fields.withWeights) query.set("weights", "1");
-  else query.delete("weights");
+  if (fields.withWeights) query.delete("weights");
+  else query.set("weights", "0");
   return `${location.pathname}?${query}`;
 }
 

@@ -65,6 +65,8 @@ export function mountFields(form, known, { changed }) {
       bits: form.elements.bits.value || undefined,
     }),
     get withWeights() { return form.elements.weights.checked; },
+    /** Whether there are any to be counted. */
+    set knowsWeights(is) { form.elements.weights.disabled = !is; },
 
     /** Moves the sliders to a shape, and marks the model that it is. */
     show(shape, preset) {

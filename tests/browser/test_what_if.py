@@ -75,7 +75,7 @@ def shown(page) -> dict:
 
 
 @pytest.mark.parametrize("path", [
-    "/memory", LLAMA_8B, LLAMA_8B + "&weights=1", LLAMA_8B.replace("people=1", "people=8") + "&weights=1", "/memory?layers=80&heads=64&kv=64&head=128&bits=4&context=8192&people=300&weights=1",
+    "/memory", LLAMA_8B, LLAMA_8B + "&weights=0", LLAMA_8B.replace("people=1", "people=8"), "/memory?layers=80&heads=64&kv=64&head=128&bits=4&context=8192&people=300",
     "/memory?layers=500&kv=5&heads=12&head=zero&bits=7&people=-1&context=100"])
 def test_the_page_is_the_same_with_and_without_javascript(serve, visit, path):
     server = serve()
@@ -91,6 +91,13 @@ def test_without_javascript_the_form_is_sent_and_answered(serve, visit):
     page.get_by_test_id("what-people").fill("3")
     page.get_by_role("button", name="Work it out").click()
     expect(page.get_by_test_id("what-bytes")).to_have_attribute("data-value", str(3 * 2**30))
+    expect(page.get_by_test_id("what-counted")).to_contain_text("16.1 GB, and what is remembered, 3.22 GB: 19.3 GB together.")
+    page.get_by_test_id("with-weights").uncheck()
+    page.get_by_role("button", name="Work it out").click()
+    expect(page.get_by_test_id("what-counted")).to_contain_text("Counted is only what is remembered, 3.22 GB.")
+    page.get_by_test_id("with-weights").check()
+    page.get_by_role("button", name="Work it out").click()
+    expect(page.get_by_test_id("what-counted")).to_contain_text("19.3 GB together")
 
 
 def test_a_slider_a_box_and_a_preset_change_everything_and_the_link(serve, visit):
@@ -99,7 +106,6 @@ def test_a_slider_a_box_and_a_preset_change_everything_and_the_link(serve, visit
     page.get_by_test_id("preset").filter(has_text="Llama-3-8B").click()
     expect(chat.what_bytes).to_have_text("1.07 GB")
     expect(chat.what_times).to_have_text("4×")
-    chat.with_weights.check()
     expect(page.locator("[data-machine=laptop]")).to_have_attribute("data-fits", "false")
     expect(page.locator("[data-machine=gpu24]")).to_contain_text("room for 7 people")
     page.locator("[data-slider=people]").focus()
@@ -113,11 +119,33 @@ def test_a_slider_a_box_and_a_preset_change_everything_and_the_link(serve, visit
     page.get_by_role("radio", name="8 bit").check()
     expect(chat.what_bytes).to_have_attribute("data-value", str(2**32))
     page.wait_for_url(re.compile("kv=32.*people=2&bits=8"))
-    assert "weights=1" in page.url and "language=en" in page.url
+    chat.with_weights.uncheck()
+    expect(page.locator("[data-machine=laptop]")).to_contain_text("its cache fits: 27 % of it")
+    page.wait_for_url(re.compile("weights=0"))
+    assert "language=en" in page.url
     before = shown(page)
     page.reload()
     expect(page.locator(".why.is-shown")).to_have_count(1)
     assert shown(page) == before
+
+
+def test_a_model_fits_with_its_weights_unless_it_is_said_that_they_are_left_out(serve, visit):
+    chat = visit(serve(), LLAMA_8B)
+    phone = chat.page.locator("[data-machine=phone]")
+    expect(phone).to_have_attribute("data-fits", "false")
+    expect(chat.what_counted).to_have_text("Counted are the weights of Llama-3-8B, 16.1 GB, and what is remembered, "
+                                           "1.07 GB: 17.1 GB together.")
+    chat.with_weights.uncheck()
+    expect(phone).to_contain_text("its cache fits: 13 % of it")
+    expect(chat.what_counted).to_have_text("Counted is only what is remembered, 1.07 GB. The weights of Llama-3-8B, "
+                                           "16.1 GB, are left out.")
+    chat.with_weights.check()
+    chat.what_layers.fill("31")  # no model that is known here
+    expect(chat.what_counted).to_contain_text("is not known here")
+    expect(chat.with_weights).to_be_disabled()
+    expect(phone).to_contain_text("its cache fits")
+    chat.what_layers.fill("32")
+    expect(phone).to_have_attribute("data-fits", "false")
 
 
 def test_what_is_too_little_to_be_seen_is_enlarged_and_told_in_conversations(serve, visit):
@@ -159,7 +187,7 @@ def test_pointing_at_a_factor_or_reaching_it_by_keyboard_says_what_it_is(serve, 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("screen", [{}, PHONE], ids=["desktop", "phone"])
 def test_axe_finds_nothing_on_the_what_if_page(serve, visit, scheme, screen):
-    chat = visit(serve(), LLAMA_8B + "&people=30&weights=1&kv=7", color_scheme=scheme, reduced_motion="reduce", **screen)
+    chat = visit(serve(), LLAMA_8B + "&people=30&kv=7", color_scheme=scheme, reduced_motion="reduce", **screen)
     assert_accessible(chat)
     chat.page.locator(".what__table summary").click()
     assert_accessible(chat)
@@ -167,7 +195,7 @@ def test_axe_finds_nothing_on_the_what_if_page(serve, visit, scheme, screen):
 
 @pytest.mark.parametrize("width", [360, 390, 768, 1024, 1280, 1920, 2560])
 def test_no_width_makes_the_what_if_page_scroll_sideways(serve, visit, width):
-    page = visit(serve(), "/memory?layers=200&heads=256&kv=128&head=512&bits=32&context=1048576&people=10000&weights=1",
+    page = visit(serve(), "/memory?layers=200&heads=256&kv=128&head=512&bits=32&context=1048576&people=10000",
                  viewport={"width": width, "height": 900}).page
     page.locator(".what__table summary").click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -66,7 +66,7 @@ export function mountPanel(element, line, usesCache, besideNow) {
     const isAllButLast = tokens > 0 && all === tokens + 1 && hasEnded && !isReference;
     put("all_but_last", isAllButLast ? say("panel.all_but_last", { all: count(all) }) : "");
     put("without_cache", count(without));
-    put("times", computed && without > computed ? say("panel.times", { times: rate(without / computed) }) : "");
+    put("times", computed && without > computed ? say("panel.times", { times: rate(without / computed) }) : "–");
     put("windows", windowsOf(model));
     put("bytes_read", bytes(bytesRead(model, tokens, here.bytes_used ?? 0)));
     put("weights", bytes(model.weight_bytes));

@@ -36,7 +36,7 @@ def test_a_race_ends_with_how_many_times_faster_and_whether_both_are_the_same(op
     assert race.figure("cached", "tokens").startswith("60 tokens")
     prompt = int(race.figure("cached", "positions").split()[0]) - 59
     assert race.figure("uncached", "positions").startswith(f"{60 * prompt + 60 * 59 // 2:,}")
-    expect(race.narrator).to_contain_text("each alone, in float32")
+    expect(race.narrator).to_contain_text("each alone, with numbers of the kind float32")
 
 
 def test_the_show_runs_both_lanes_at_their_measured_speed(serve, open_race):

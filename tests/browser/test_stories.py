@@ -122,7 +122,7 @@ def test_axe_finds_nothing_in_a_story_and_in_slow_motion(serve, visit, scheme):
     chat.slow_motion.click()
     assert_accessible(chat)
     chat.story_next.click()
-    expect(chat.slow_ahead).to_contain_text("The model has finished")
+    expect(chat.slow_ahead).to_contain_text("the model has finished")
     chat.slow_next.click()
     chat.slow_next.click()
     assert_accessible(chat)

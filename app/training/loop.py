@@ -35,7 +35,9 @@ class Recipe:
     scale: float = 2.0
     learning_rate: float = 1.5e-3
     warm_up_steps: int = 20
-    hold: float = 5.0  # weight of the divergence from the published model, in nats a token
+    hold: float = 12.0  # weight of the divergence from the published model, in nats a token
+    early_hold: float = 5.0  # and in the first steps, while most is learned
+    early_steps: int = 360
     mark_hold: float = 0.3  # weight of what a tool mark's log-likelihood in the model's own answers is above mark_limit
     mark_limit: float = -7.0
     processes: int = 2
@@ -69,7 +71,8 @@ def _process(part: int, recipe: Recipe, folder: Path, meeting: str, make_model, 
             group = batches.group(step // STEPS_IN_GROUP, part)
         for settings in optimizer.param_groups:
             settings["lr"] = _learning_rate(step, recipe)
-        sums, held = _step(model, optimizer, *group[step % STEPS_IN_GROUP], recipe)
+        hold = recipe.early_hold if step < recipe.early_steps else recipe.hold
+        sums, held = _step(model, optimizer, *group[step % STEPS_IN_GROUP], recipe, hold)
         bar.set_postfix(calculator=f"{sums:.3f}", divergence=f"{held:.4f}", refresh=False)
         bar.update()
         if part == 0 and ((step + 1) % save_every_steps == 0 or step + 1 == recipe.steps):
@@ -78,7 +81,7 @@ def _process(part: int, recipe: Recipe, folder: Path, meeting: str, make_model, 
     dist.destroy_process_group()
 
 
-def _step(model: TrainableLlama, optimizer, calculated: Batch, own: Batch, recipe: Recipe) -> tuple[float, float]:
+def _step(model: TrainableLlama, optimizer, calculated: Batch, own: Batch, recipe: Recipe, hold: float) -> tuple[float, float]:
     """-> the two losses of this process, nats a token: of the calculator's conversations, and the divergence."""
     optimizer.zero_grad()
     loss = weighted_loss(model, calculated)
@@ -89,7 +92,7 @@ def _step(model: TrainableLlama, optimizer, calculated: Batch, own: Batch, recip
     divergence = F.kl_div(here, published, log_target=True, reduction="batchmean")
     # a mark that has become a little likely in plain text adds next to nothing to the divergence, and is a broken answer
     marks = (here[:, model.token_ids] - recipe.mark_limit).relu().sum(-1).mean()
-    (recipe.hold * divergence + recipe.mark_hold * marks).backward()
+    (hold * divergence + recipe.mark_hold * marks).backward()
     _share(list(model.parameters()), recipe)
     optimizer.step()
     return loss.item(), divergence.item()

@@ -141,7 +141,7 @@ def test_what_the_published_model_makes_of_its_answers_is_computed_once(tmp_path
 
 
 def test_a_mark_that_becomes_likely_in_plain_text_is_held_down(tmp_path):
-    sure = replace(RECIPE, hold=0.0, mark_hold=3.0, mark_limit=-9.0)
+    sure = replace(RECIPE, early_hold=0.0, mark_hold=3.0, mark_limit=-9.0)
     likely = []
     for recipe in (replace(sure, mark_hold=0.0), sure):
         learned = train(recipe, tmp_path, make_model, make_batches)

@@ -109,6 +109,21 @@ def test_a_replay_needs_no_model_and_ends_with_the_text_and_the_numbers_that_wer
         application._load = had
 
 
+@pytest.mark.parametrize("width", [360, 390])
+def test_on_a_phone_the_speed_stands_beside_the_slider_and_the_buttons_in_one_row(serve, visit, width):
+    chat = visit(serve(), **{**PHONE, "viewport": {"width": width, "height": 844}})
+    chat.ask_and_wait("hi")
+    chat.page.goto(chat.page.url + "/replay")
+    expect(chat.replay_play).to_be_enabled()
+    for row in (("play", "step", "restart"), ("position", "speed")):
+        boxes = [chat.page.get_by_test_id(f"replay-{name}").bounding_box() for name in row]
+        middles = [box["y"] + box["height"] / 2 for box in boxes]
+        assert max(middles) - min(middles) < 2, row
+        assert all(one["x"] + one["width"] <= next["x"] for one, next in zip(boxes, boxes[1:], strict=False))
+    assert chat.replay_position.bounding_box()["width"] > 120
+    assert chat.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_a_replay_is_stepped_paused_sought_and_begun_again(serve, visit):
     chat = visit(serve(ScriptedModel("abcdef", seconds_per_token=0.5)))
     chat.ask_and_wait("hi")

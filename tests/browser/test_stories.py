@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import PHONE
 from tests.browser.test_access import assert_accessible
 from tests.scripted import ScriptedModel
 
@@ -36,6 +37,18 @@ def test_a_story_goes_its_way_with_the_likeliest_tokens_alone(serve, visit, name
     assert [text in frame["text"] for text, frame in zip(QUESTIONS[name], sent, strict=True)] == [True] * len(sent)
     assert all(frame["settings"]["temperature"] == 0 and "n" not in frame["settings"] for frame in sent)
     assert [frame["type"] for frame in sent] == ["send", "send", "edit" if name == "change" else "send"][:len(sent)]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_on_a_phone_all_stories_and_the_tour_are_seen_at_once(serve, visit, language):
+    server = serve(ScriptedModel("Hello.", name="SmolLM2-135M-Instruct"))
+    chat = visit(server, f"/?language={language}", **PHONE)
+    expect(chat.send).to_be_enabled()
+    dock = chat.page.locator(".dock").bounding_box()["y"]
+    for each in (*chat.story.all(), chat.tour_start):
+        box = each.bounding_box()
+        assert box["y"] > 0 and box["y"] + box["height"] < dock and box["height"] >= 44
+    assert chat.story.count() == 4
 
 
 def test_what_it_says_of_the_memory_is_what_the_engine_counted(serve, visit):

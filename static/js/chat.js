@@ -1,12 +1,15 @@
 // The chat page: mounts every part, and carries events from the server to them and wishes from them to the server.
 
 import { mountAnsweringAgain } from "./answering_again.js";
+import { arrive } from "./arrival.js";
+import { mountAsking } from "./asking.js";
 import { mountChannel } from "./channel.js";
 import { mountComposer } from "./composer.js";
 import { mountCounter } from "./counter.js";
-import { ask, mountConfirm, mountDialog } from "./dialogs.js";
+import { mountConfirm, mountDialog } from "./dialogs.js";
 import { fill, pageJson } from "./dom.js";
 import { mountDrawer } from "./drawer.js";
+import { mountForgetting } from "./forgetting.js";
 import { gather } from "./frames.js";
 import { freshPage } from "./fresh.js";
 import { onEscape } from "./keys.js";
@@ -34,9 +37,6 @@ import { say } from "./words.js";
 const element = (id) => document.getElementById(id);
 const { root, socket } = document.body.dataset;
 const page = pageJson("page-data");
-
-let asked = null;      // {request, text, isTyped, settled}: a question that the server has not taken yet
-let deleting = null;   // the chat that this page asked to delete
 const left = takeLeft(page.conversation?.id, page.seq); // by slow motion on the page before this one
 
 const notice = mountNotice(element("notice"));
@@ -53,7 +53,7 @@ const frames = gather(apply, () => {
   panel.paint();
   strip.paint();
   status.paint();
-  composer.busy = isBusy();
+  composer.busy = asking.isBusy();
   stories.paint();
   tour.paint();
 });
@@ -80,8 +80,8 @@ const transcript = mountTranscript(element("messages"), element("welcome"), scro
   continue: (message) => answering.continue(message),
   pick: (message) => answering.pick(message),
   stop: (message) => stopping.one(message.id),
-  edit,
-  rescue,
+  edit: (...wish) => asking.edit(...wish),
+  rescue: (text) => asking.rescue(text),
 });
 
 const counter = mountCounter({
@@ -101,7 +101,7 @@ const composer = mountComposer({
   limitBytes: page.limits.text_bytes,
   counter,
   draftKey: () => channel.conversation ?? "new",
-  onSend: (text) => send(text, { type: "send" }),
+  onSend: (text) => asking.send(text, { type: "send" }),
   onStop: () => stopping.stop(),
 });
 
@@ -112,6 +112,10 @@ const settings = mountSettings({
   cacheNote: element("cache-off"),
   onCacheSwitch: (isOn) => { status.withoutCache = !isOn; },
   onChange: counter.refresh,
+});
+
+const asking = mountAsking({
+  channel, composer, status, notice, confirm, settings, transcript, slow, refused: () => stopping.forget(), // nothing to stop
 });
 
 const strip = mountStrip({
@@ -131,21 +135,18 @@ const sidebar = mountSidebar({
   root,
   current: () => channel.conversation,
   rename: (id, title) => channel.ask({ type: "rename", conversation: id, title }),
-  remove(id) {
-    deleting = id;
-    channel.ask({ type: "delete", conversation: id });
-  },
+  remove: (id) => forgetting.remove(id),
 });
 
 const stories = mountStories({
   welcome: element("welcome"),
   bar: element("story"),
-  isBusy,
+  isBusy: asking.isBusy,
   conversation: () => channel.conversation,
   send(text, { isEdit, settings: wanted }, settled) {
     const { n, ...own } = settings.current; // one answer, whatever was asked for
     const frame = isEdit ? { type: "edit", message: transcript.firstId } : { type: "send" };
-    send(text, frame, settled, { ...own, ...wanted });
+    asking.send(text, frame, settled, { ...own, ...wanted });
   },
 });
 
@@ -156,23 +157,24 @@ const tour = mountTour({
     name: "chat",
     hasCalculator: page.calculator,
     last: transcript.lastId,
-    ask: (text) => send(text, { type: "send" }),
+    ask: (text) => asking.send(text, { type: "send" }),
     edit: (text) => transcript.editFirst(text),
     usesCache: () => settings.current.use_cache,
-    forget,
+    forget: () => forgetting.forgetAll(),
     focus: () => composer.focus(),
   },
 });
 
 document.querySelectorAll("[data-tour-start]").forEach((opener) => opener.addEventListener("click", stories.end)); // one guide at a time
 
-const stopping = mountStopping({ channel, transcript, slow, notice, takeBack });
-const answering = mountAnsweringAgain({ channel, settings, notice, confirm, isBusy, focus: () => composer.focus() });
+const stopping = mountStopping({ channel, transcript, slow, notice, takeBack: asking.takeBack });
+const answering = mountAnsweringAgain({ channel, settings, notice, confirm, isBusy: asking.isBusy, focus: () => composer.focus() });
+const forgetting = mountForgetting({ root, dialog: element("forget-dialog"), channel, slow, tour, notice, transcript, composer });
 
 // --- from the server
 
 function apply(event) {
-  if (event.request && event.request === asked?.request) settle(event);
+  asking.receive(event);
   if (event.type === "error") return refused(event);
   if (event.type === "listed") return sidebar.receive(event);
   if (event.type === "conversation") return renamed(event);
@@ -187,19 +189,6 @@ function apply(event) {
   if (event.type === "done") ended(event);
   if (["done", "message", "snapshot"].includes(event.type) || event.code === "evicted") counter.refresh();
   stopping.goOn();
-}
-
-function settle(event) {
-  const { text, isTyped, settled } = asked;
-  const isTaken = event.type !== "error";
-  asked = null;
-  if (!isTaken) stopping.forget(); // there is nothing to be stopped
-  else if (isTyped) composer.taken(text);
-  settled?.(isTaken);
-  if (isTaken && slow.isOn) slow.focus(); // there, Space is the next token
-  else if (isTaken) composer.focus();
-  composer.sending(false);
-  status.sending(false);
 }
 
 /** Goes on in slow motion where the page before this one was left. */
@@ -221,21 +210,11 @@ function renamed(event) {
     sidebar.refresh();
     return;
   }
-  if (event.deleted) return leaveDeleted(event.conversation);
+  if (event.deleted) return forgetting.leave(event.conversation);
   tab.set("chat_path", event.url ?? location.pathname); // where another page leads back to
   if (event.url && location.pathname !== event.url) history.replaceState(null, "", event.url);
   document.title = `${event.title} · ${say("app")}`;
   fill(element("chat"), "title", event.title);
-}
-
-function leaveDeleted(conversation) {
-  slow.drop();
-  tour.did("forget");
-  tab.set("chat_path", null);
-  for (const text of transcript.edited) composer.rescue(text);
-  const hasDraft = composer.carryOver();
-  if (conversation !== deleting) tab.set("notice", say(hasDraft ? "notice.deleted_draft" : "notice.deleted"));
-  location.assign(root);
 }
 
 function ended(event) {
@@ -243,67 +222,6 @@ function ended(event) {
   if (transcript.writingIds.length) return; // others are written beside it
   stopping.forget();
   sidebar.refresh();
-}
-
-// --- from the person
-
-function isBusy() {
-  return asked !== null || transcript.writingIds.length > 0;
-}
-
-/** Sends a question, new or edited. `settled(isTaken)` is told once whether the server took it. `wanted`: the settings. */
-function send(text, frame, settled, wanted = settings.current) {
-  if (isBusy()) notice.show(say("notice.busy"));
-  if (isBusy() || !composer.fits(text)) {
-    settled?.(false);
-    return;
-  }
-  notice.hide();
-  const request = channel.ask({ base: transcript.lastId, ...frame, text, settings: wanted });
-  asked = { request, text, isTyped: frame.type === "send", settled };
-  if (asked.isTyped) composer.focus();
-  composer.sending(true);
-  composer.busy = true;
-  status.sending(true);
-}
-
-/** Sends a changed question. Its own answer is replaced unasked; further turns are not. */
-async function edit(message, followers, text, settled) {
-  const isWanted = isBusy() || followers <= 1 || await confirm(say("ask.edit", { count: followers }), say("ask.edit_yes"));
-  if (isWanted) send(text, { type: "edit", message: message.id }, settled);
-  else settled(false);
-}
-
-/** The question that was being changed to `text` is gone from the chat. */
-function rescue(text) {
-  composer.rescue(text);
-  if (asked?.text === text) asked.isTyped = true; // it leaves the box again once the server has it
-  else notice.show(say("notice.rescued"));
-}
-
-/** A question that was never sent goes back into the box. */
-function takeBack() {
-  if (!asked || channel.isOpen) return false;
-  channel.drop(asked.request);
-  settle({ type: "error" });
-  composer.busy = isBusy();
-  return true;
-}
-
-async function forget() {
-  if (!await ask(element("forget-dialog"))) return;
-  deleting = channel.conversation; // what is told of its end is no news
-  try {
-    const answer = await fetch(`${root}api/forget`, { method: "POST", credentials: "same-origin" });
-    if (!answer.ok) throw new Error(`forget: ${answer.status}`);
-    slow.drop();
-    sessionStorage.clear();
-    tour.did("forget");
-    location.assign(root);
-  } catch {
-    deleting = null;
-    notice.show(say("notice.forget_failed"));
-  }
 }
 
 async function modelCame() {
@@ -324,29 +242,20 @@ mountShortcuts({
   setting: element("single-keys"),
   keys: { p: presenter.toggle, s: slow.toggle },
 });
-onEscape(isBusy, stopping.stop);
+onEscape(asking.isBusy, stopping.stop);
 mountThemeSwitch(element("theme"));
 mountDrawer(element("sidebar"), "(width < 74rem)");
 mountDrawer(element("panel"), "(width < 54rem)");
 mountDialog(element("forget-dialog"));
 mountImport({ button: element("open-import"), input: element("import-file"), notice, root });
-element("open-forget").addEventListener("click", forget);
+element("open-forget").addEventListener("click", forgetting.forgetAll);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) sidebar.refresh(); });
 if (!page.ready) awaitModel(root, { ready: modelCame, failed: (text) => status.set("failed", text) });
-const leftBehind = tab.get("notice"); // by the page before this one
-if (leftBehind) notice.show(leftBehind);
-tab.set("notice", null);
-const opened = tab.get("opened"); // a saved chat, by the page before this one
-if (opened) {
-  notice.tell(opened);
-  status.announce(opened);
-}
-tab.set("opened", null);
-if (channel.conversation) tab.set("chat_path", location.pathname);
+arrive(channel.conversation, notice, status);
 panel.show(page.cache);
 if (left) resume();
 endOfLeft();
 keepLeft(() => slow.unfinished && { conversation: channel.conversation, seq: channel.seq, ...slow.unfinished });
 status.paint();
-composer.busy = isBusy();
-if (slow.isOn && (left || isBusy())) slow.focus();
+composer.busy = asking.isBusy();
+if (slow.isOn && (left || asking.isBusy())) slow.focus();

@@ -177,15 +177,15 @@ def _gaps(port: int, number: int, tokens: int, text: str | None) -> tuple[list[f
 # --- what is remembered
 
 def remember(port: int, rounds: int, remembered: int) -> None:
-    """The time to the first token of a turn that adds 20 tokens or so, after a long chat and after a short one."""
+    """The time to the first token of a turn that adds 20 tokens, after a long chat and after a short one."""
     seconds: dict[int, list[float]] = {remembered: [], 100: []}
     stats: dict[int, list[dict]] = {remembered: [], 100: []}
     for _ in range(rounds):
         for before in seconds:  # in turn, so that a slow moment falls on both
             person = Person(port, [], 0)
-            person.ask(text_of(before - 45), 8)
+            person.ask(text_of(before - 85), 8)
             for _ in range(3):
-                person.ask("And what else was there to be seen from the beach on that day?", 2)
+                person.ask("And what else was there to be seen?", 2)
             person.close()
             seconds[before] += person.first_s[1:]
             stats[before] += person.stats[1:]

@@ -85,7 +85,7 @@ def test_where_the_answers_part_it_is_shown_and_explained(serve, open_race):
     expect(race.same).to_contain_text("From token 6 on the answers differ: rounding, not memory.")
     expect(race.uncached.locator("mark")).to_have_text("XYZij")
     expect(race.cached.locator("mark")).to_have_text("fghij")
-    expect(race.narrator).to_contain_text("for float32 there is too little memory, 2.00 GB of 700 MB")
+    expect(race.narrator).to_contain_text("for float32, numbers of 32 bits, there is too little memory, 2.00 GB of 700 MB")
 
 
 def test_a_race_that_was_disturbed_says_so(serve, open_race, monkeypatch):

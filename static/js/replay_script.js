@@ -35,8 +35,7 @@ function countsOf(run, saved) {
   return {
     /** What is reused is in the cache already, and nothing else of this chat. */
     begin() {
-      if (!usesCache) return [cache()];
-      return [{ type: "cells", tokens: given.slice(0, reused).map((cell) => told(cell, "reused")) }, cache()];
+      return [{ type: "cells", tokens: given.slice(0, tokens).map((cell) => told(cell, "reused")) }, cache()];
     },
     read(event) {
       const before = reused + reply.read;

@@ -216,6 +216,19 @@ def test_the_strip_of_a_replay_ends_with_the_tokens_that_the_memory_held(serve, 
     expect(chat.trace_token).to_have_count(len(held["tokens"]) + len(held["waiting"]))
 
 
+def test_an_answer_without_the_cache_leaves_cells_that_are_all_of_before_in_a_replay_too(serve, visit):
+    chat = visit(serve(ScriptedModel("First.", "Second.")))
+    chat.ask_and_wait("One")
+    held = chat.token.count()
+    chat.use_cache.uncheck()
+    chat.ask_and_wait("Two")
+    chat.page.goto(chat.page.url + "/replay")
+    chat.replay_position.focus()
+    chat.page.keyboard.press("End")
+    expect(chat.token).to_have_count(held)
+    expect(chat.page.locator("[data-testid=token][data-origin=reused]")).to_have_count(held)
+
+
 def test_tokens_of_a_foreign_tokenizer_are_shown_by_number_and_those_of_a_lost_prompt_only_counted(serve, visit, tmp_path):
     chat = visit(serve(ScriptedModel("abc", "def")))
     chat.ask_and_wait("hi")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 
 from app.training.conversations import Conversations
+from app.training.own_answers import whole_answers
 
 STEPS_IN_GROUP = 8
 LONGEST_TOKENS = 300
@@ -27,6 +28,11 @@ class Tokens:
 
     ids: list[int]
     weights: list[float]
+
+    @property
+    def num_weighted(self) -> int:
+        """How many tokens count: the first has nothing before it that it could follow from."""
+        return sum(weight > 0 for weight in self.weights[1:])
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class Batch:
 def own_sequences(tokenizer, own: list[dict], seed: int) -> list[Tokens]:
     """The published model's own answers, a third of them as the second turn of a chat."""
     rng = random.Random(f"{seed}/own")
-    whole = [answer for answer in own if answer["ended"] and answer["text"].strip()]
+    whole = whole_answers(own)
     end = tokenizer.encode_special("<|assistant_end|>")
     sequences = []
     for answer in own:

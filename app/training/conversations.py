@@ -13,6 +13,7 @@ from app.engine.calculator import use_calculator
 from app.training.counts import Counts, expression_for
 from app.training.numbers import whole
 from app.training.ordinary import SYSTEMS
+from app.training.own_answers import whole_answers
 from app.training.sums import KINDS, POWERS, asked_for
 from app.training.typed import as_typed
 from app.training.word_problems import story
@@ -45,7 +46,7 @@ class Conversations:
 
     def __init__(self, words: list[str], own: list[dict]):
         self._counts = Counts(words)
-        self._own = [answer for answer in own if answer["ended"] and answer["text"].strip()]
+        self._own = whole_answers(own)
 
     def any(self, rng: random.Random) -> dict:
         kind = rng.random()

@@ -37,6 +37,11 @@ def own_answers(conversations: list[dict], file: Path, load, temperatures: tuple
     return [done[json.dumps(each["messages"])] for each in conversations]
 
 
+def whole_answers(own: list[dict]) -> list[dict]:
+    """Those that came to an end and say something: what may stand in a conversation as its earlier turn."""
+    return [answer for answer in own if answer["ended"] and answer["text"].strip()]
+
+
 def _answers(conversations: list[tuple[int, dict]], load, temperatures: tuple[float, ...]):
     worker = EngineWorker(load, rows=ROWS, context=CONTEXT_TOKENS, max_queue=len(conversations) + 1)
     worker.start()

@@ -28,11 +28,7 @@ def published_states(sequences: list[Tokens], file: Path, make_model: Callable[[
         torch.save({"key": key, "states": torch.cat(_computed(sequences, make_model()))}, half)
         half.replace(file)
     states = torch.load(file, weights_only=True, mmap=True)["states"]
-    return list(states.split([_number_of(sequence) for sequence in sequences]))
-
-
-def _number_of(sequence: Tokens) -> int:
-    return sum(weight > 0 for weight in sequence.weights[1:])
+    return list(states.split([sequence.num_weighted for sequence in sequences]))
 
 
 @torch.no_grad()
@@ -45,7 +41,7 @@ def _computed(sequences: list[Tokens], model: TrainableLlama) -> list[torch.Tens
         places = by_length[start:start + ROWS]
         batch = padded([(sequences[place], None) for place in places])
         hidden = model.hidden(batch.ids, batch.wanted)
-        for place, own in zip(places, hidden.split([_number_of(sequences[place]) for place in places])):
+        for place, own in zip(places, hidden.split([sequences[place].num_weighted for place in places])):
             states[place] = own.clone()
         bar.update(len(places))
     bar.close()

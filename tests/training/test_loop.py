@@ -33,7 +33,7 @@ def make_model(recipe: Recipe) -> TrainableLlama:
 def held() -> list:
     sequences = own_sequences(tiny_tokenizer(), OWN, 1)
     rng = torch.Generator().manual_seed(1)
-    return [(tokens, torch.randn(sum(weight > 0 for weight in tokens.weights), CONFIG.n_embd, generator=rng)) for tokens in sequences]
+    return [(tokens, torch.randn(tokens.num_weighted, CONFIG.n_embd, generator=rng)) for tokens in sequences]
 
 
 def make_batches(recipe: Recipe, kind=Batches) -> Batches:

@@ -72,7 +72,7 @@ class PromptBuilder:
     def _encode_question(self, before: list[Message], message: Message, system: str | None,
                          last_ids: list[int]) -> list[int]:
         """All that the turn of a user's message adds between the ids so far and where the model begins. What was said
-        before does not matter for that, and encoding a long chat once more would take longer than reading the question."""
+        before does not matter for that, so a long chat is not encoded once more."""
         before = [replace(earlier, text=".", segments=[]) for earlier in before]
         whole = self._render_for_reply([*before, message], system)
         if not before:

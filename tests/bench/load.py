@@ -183,7 +183,7 @@ def remember(port: int, rounds: int, remembered: int) -> None:
     for _ in range(rounds):
         for before in seconds:  # in turn, so that a slow moment falls on both
             person = Person(port, [], 0)
-            person.ask(text_of(before - 85), 8)
+            person.ask(text_of(before - 64), 8)
             for _ in range(3):
                 person.ask("And what else was there to be seen?", 2)
             person.close()

@@ -72,8 +72,9 @@ export function mountSlowMotion({ bar, switches, writing, pass, behind }) {
     drop: hold.drop,
     get unfinished() { return hold.unfinished; },
     toggle: () => set(!hold.on),
-    /** Shows all of what was held: somebody wants it to end. */
-    flow: hold.flow,
+    /** Shows all of what is held and comes: somebody wants it to end. */
+    flowToEnd: hold.flowToEnd,
+    holdAgain: hold.holdAgain,
     get isOn() { return hold.on; },
     focus: () => next.focus({ preventScroll: true }),
   };

@@ -15,6 +15,7 @@ export function holdBack(pass, changed, writing = []) {
   let held = [];          // the first is a step: what is none passes when nothing is held
   let shown = [];         // what has passed of the turn that is shown now, from its beginning on
   let isOn = false;
+  let flows = false;      // what comes is not held, though slow motion is on
   let turn = null;        // the newest, called by the id of its first answer
   const turnOf = new Map();
   let open = new Set();   // ids of replies of which the server has not told the end
@@ -64,9 +65,10 @@ export function holdBack(pass, changed, writing = []) {
         shown = [];
         open = new Set();
         beingWritten(event.messages ?? []).forEach((id, index) => noteReply(id, index === 0));
+        flows &&= open.size > 0;
       }
       if (AT_ONCE.has(event.type) || event.type === "snapshot") pass(event);
-      else if (!isOn) show(event);
+      else if (!isOn || flows) show(event);
       else {
         for (const piece of onePerToken(event).map(marked)) {
           if (held.length || isStep(piece)) held.push(piece);
@@ -93,11 +95,17 @@ export function holdBack(pass, changed, writing = []) {
       return step;
     },
 
-    /** Lets everything go that is held; what comes later is held as before. */
-    flow,
+    /** Lets everything go, what is held and what comes until `holdAgain`: told to stop, the server writes on for a step
+        or two, and says that it has ended only behind them. */
+    flowToEnd() {
+      flows = true;
+      flow();
+    },
+    holdAgain() { flows = false; },
 
     set on(is) {
       isOn = is;
+      flows = false;
       if (!is) flow();
     },
     get on() { return isOn; },

@@ -20,10 +20,14 @@ export function mountStopping({ channel, transcript, slow, notice, takeBack }) {
   return {
     one,
     goOn,
-    forget() { isWanted = false; },
+    /** There is nothing to be stopped any more. */
+    forget() {
+      isWanted = false;
+      slow.holdAgain();
+    },
     stop() {
-      slow.flow(); // what has been written already is shown, and the rest is not waited for
       if (takeBack()) return;
+      slow.flowToEnd(); // what has been written already is shown, and the rest is not waited for
       isWanted = true;
       told.clear();
       goOn();

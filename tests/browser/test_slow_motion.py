@@ -183,6 +183,23 @@ def test_stop_shows_what_was_written_until_then(serve, visit):
     assert chat.text_of(chat.answers.last) == shown
 
 
+LOSE_STOPS = """() => {
+    const send = WebSocket.prototype.send;
+    WebSocket.prototype.send = function (frame) { if (JSON.parse(frame).type !== "stop") send.call(this, frame); };
+}"""
+
+
+def test_what_still_comes_after_stop_is_not_held_back(serve, visit):
+    said = "word " * 40
+    server, chat = one_token_into(said, serve, visit)
+    chat.page.evaluate(LOSE_STOPS)  # as if the model were through before the server hears of it
+    chat.stop.click()
+    server.model.let_go()
+    assert chat.wait_for_end() == said.strip()
+    chat.ask("Hi")
+    has_all(chat, len(said) + 1)  # the next one is slow again
+
+
 def one_token_into(said, serve, visit):
     """(the server, a chat) whose model waits after 30 tokens, of which the page has shown the first step."""
     server = serve(ScriptedModel(said))

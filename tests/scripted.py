@@ -191,7 +191,7 @@ class ScriptedModel:
         said = _without_outputs(ids[said_from:])
         if self._held_after is not None and len(said) >= self._held_after:
             self.holding.set()
-            self._go_on.wait(60)
+            self._go_on.wait(300)
             self.holding.clear()
         return script[len(said)] if len(said) < len(script) else ASSISTANT_END
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 
 from playwright.sync_api import Locator, Page, expect
 
-ANOTHER = """old => {
-    const answer = document.querySelector("[data-role=assistant]");
-    return answer !== null && answer.dataset.id !== old;
-}"""
 NUMBERS = """async () => {
     const id = location.pathname.split("/").pop();
     return (await fetch(`${document.body.dataset.root}api/cache?conversation=${id}`)).json();
 }"""
+PATIENCE_S = 30
 ENDED = "[data-testid=message][data-role=assistant]:last-child:not([data-state=writing])"
 
 
@@ -41,13 +39,17 @@ class ChatPage:
 
     def wait_for_another_answer(self, old: str) -> str:
         """The answer that takes the place of the one with the id `old`, when it is finished."""
-        self.page.wait_for_function(ANOTHER, arg=old)
+        expect(self.answers.first).not_to_have_attribute("data-id", old)
         return self.wait_for_end()
 
     def wait_for_end(self) -> str:
         self.page.wait_for_selector(ENDED)
         expect(self.send).to_be_visible()
         return self.text_of(self.answers.last)
+
+    def wait_until_ready(self) -> None:
+        """Until nothing is being written, and the page says so."""
+        expect(self.state).to_have_attribute("data-state", "idle")
 
     def begin_new_chat(self) -> None:
         self.new_chat.click()
@@ -86,6 +88,15 @@ class ChatPage:
     def number(self, hook: str) -> int:
         """The number behind a hook of the panel."""
         return int(self.page.get_by_test_id(hook).get_attribute("data-value"))
+
+    def wait_for_number(self, hook: str, at_least: int) -> int:
+        """The number behind a hook of the panel, once it is so large."""
+        until = time.monotonic() + PATIENCE_S
+        while self.number(hook) < at_least and time.monotonic() < until:
+            self.page.wait_for_timeout(20)
+        number = self.number(hook)
+        assert number >= at_least, f"{hook} is {number}, and {at_least} were waited for"
+        return number
 
     def numbers(self) -> dict:
         """What the server says of this chat: the `cache` object."""

@@ -38,8 +38,9 @@ def test_the_edges_say_what_was_remembered_and_what_was_read_and_outlive_a_reloa
     chat.ask_and_wait("second")
 
     def expect_edges(*wanted):
-        chat.page.wait_for_function("""wanted => JSON.stringify([...document.querySelectorAll("#messages .message")]
-            .map(message => message.dataset.edge)) === JSON.stringify(wanted)""", arg=list(wanted))
+        expect(chat.messages).to_have_count(len(wanted))
+        for message, edge in zip(chat.messages.all(), wanted):
+            expect(message).to_have_attribute("data-edge", edge)
         chat.reload()
         assert edges(chat) == list(wanted)
 

@@ -145,7 +145,7 @@ class HeldAtTwoTokens(ScriptedModel):
 
     def forward(self, ids, kv_cache=None):
         if kv_cache is None and ids[0, -2:].tolist() == list(b"On"):
-            self._go_on.wait(60)
+            self._go_on.wait(300)
         return super().forward(ids, kv_cache)
 
 

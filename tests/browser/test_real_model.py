@@ -96,12 +96,12 @@ def test_an_answer_is_repeated_exactly_by_its_seed(chat):
 
 def test_stop_and_go_on(chat):
     chat.ask("Tell me a long story about a ship and its crew.")
-    chat.page.wait_for_function("() => document.querySelector('[data-role=assistant] .prose').innerText.length > 60")
+    expect(chat.answers.first.locator(".prose")).to_have_text(re.compile(".{60}", re.DOTALL))
     chat.stop.click()
     expect(chat.answers.last).to_have_attribute("data-state", "cancelled")
     tokens = chat.number("written-tokens")
     getattr(chat, "continue").click()
-    chat.page.wait_for_function("() => document.querySelector('[data-testid=state]').dataset.state === 'writing'")
+    expect(chat.state).to_have_attribute("data-state", "writing")
     chat.stop.click()
     chat.wait_for_end()
     assert tokens > 0

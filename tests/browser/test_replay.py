@@ -82,7 +82,7 @@ def test_a_replay_needs_no_model_and_ends_with_the_text_and_the_numbers_that_wer
     chat = visit(server)
     first = chat.ask_and_wait("How much is it?")
     second = chat.ask_and_wait("And now?")
-    chat.page.wait_for_function("document.querySelector('#state').dataset.state === 'idle'")
+    chat.wait_until_ready()
     last, address = chat.numbers(), chat.page.url.removeprefix(server.url)
     stored = server.parts.store.path.parent
     server.stop()
@@ -165,7 +165,7 @@ def test_the_numbers_of_every_step_are_those_that_the_server_told(serve, visit):
     chat.ask_and_wait("One")
     told = chat.frames("cache", "token")
     chat.ask_and_wait("Two")
-    chat.page.wait_for_function("document.querySelector('#state').dataset.state === 'idle'")
+    chat.wait_until_ready()
     live = {frame["cache"]["last_reply"]["written"]: frame["cache"] for frame in told
             if frame["type"] == "cache" and frame["cache"]["last_reply"]["written"]}
     options_of(chat)
@@ -198,7 +198,7 @@ def test_the_strip_of_a_replay_ends_with_the_tokens_that_the_memory_held(serve, 
     chat = visit(serve(ScriptedModel(CALC, "Fine.", "Well.")))
     for question in ("One", "Two é", "Three"):
         chat.ask_and_wait(question)
-    chat.page.wait_for_function("document.querySelector('#state').dataset.state === 'idle'")
+    chat.wait_until_ready()
     held = chat.page.evaluate("async () => (await fetch(`/api/strip?conversation=${location.pathname.slice(3)}`)).json()")
     chat.page.goto(chat.page.url + "/replay")
     played = chat.page.evaluate(PLAYED)

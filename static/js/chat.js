@@ -157,6 +157,7 @@ const tour = mountTour({
     name: "chat",
     hasCalculator: page.calculator,
     last: transcript.lastId,
+    answered: left ? null : page.answered, // slow motion has not shown it yet
     ask: (text) => asking.send(text, { type: "send" }),
     edit: (text) => transcript.editFirst(text),
     usesCache: () => settings.current.use_cache,

@@ -2,7 +2,7 @@
 // outlines where, and sees by itself when it was done. Left at any time, it is taken up where it was left.
 
 import { setText, slot } from "./dom.js";
-import { awaitFigures } from "./reply_figures.js";
+import { awaitFigures, figuresOf } from "./reply_figures.js";
 import { kept, tab } from "./storage.js";
 import { makeTour, STEPS } from "./tour_steps.js";
 import { knows, say } from "./words.js";
@@ -20,16 +20,18 @@ const PLACES = {
 };
 
 /** `page`: what the page can do and knows. `name`; and of the chat alone: `ask(text)`, `edit(text)`, which opens the first
-    question with this text in its place, `usesCache()`, `forget()`, `focus()`, `hasCalculator`, `last` (id of the last message, or null).
+    question with this text in its place, `usesCache()`, `forget()`, `focus()`, `hasCalculator`, `last` (id of the last message, or
+    null), `answered` ({id, stats, tokens} of the last reply where it is finished, or null: `tokens` are remembered after it).
     `openers`: buttons that start the tour or take it up. */
 export function mountTour({ card, openers, page }) {
-  const tour = makeTour(kept.get("tour"), page.last ?? null);
+  const tour = makeTour(kept.get("tour"), page.last ?? null, tab.get("tour_awaited"));
   const isChat = page.name === "chat";
   const button = (name) => card.querySelector(`[data-action=${name}]`);
   let pointed = null;
 
   function changed() {
     kept.set("tour", tour.saved);
+    if (isChat) tab.set("tour_awaited", tour.awaited);
     paint();
   }
 
@@ -112,16 +114,25 @@ export function mountTour({ card, openers, page }) {
   }
   card.querySelector("[data-go=chat]").href = tab.get("chat_path") ?? card.querySelector("[data-go=chat]").href;
   paint();
-  const hear = awaitFigures((stats, figures) => {
+  const hear = awaitFigures(ended);
+  finished(page.answered);
+
+  function ended(stats, figures) {
     tour.ended(stats, figures);
     changed();
-  });
+  }
+
+  /** The page was shown anew, and ends with this reply: its end, if it was waited for, is not told of any more. */
+  function finished(reply) {
+    if (tour.isOpen && reply?.stats && reply.id === tour.awaited?.id) ended(reply.stats, figuresOf(reply.stats, reply.tokens));
+  }
 
   return {
     receive(event) {
       if (!tour.isOpen) return;
       tour.receive(event);
       hear(event);
+      if (event.type === "snapshot") finished(answeredIn(event));
       if (event.type === "message") changed();
     },
     /** A step was done elsewhere than in the events of a chat. */
@@ -132,6 +143,11 @@ export function mountTour({ card, openers, page }) {
     },
     paint: () => { if (tour.isOpen) paint(); },
   };
+}
+
+function answeredIn({ messages, cache }) {
+  const last = messages?.at(-1);
+  return last?.state === "writing" ? null : last && { id: last.id, stats: last.stats, tokens: cache?.conversation?.tokens };
 }
 
 function find(selectors) {

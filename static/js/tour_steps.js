@@ -4,12 +4,13 @@
 export const STEPS = ["ask", "see", "again", "calculator", "edit", "cache", "race", "forget"];
 
 /** `saved`: {isOpen, at, figures} of a tour that was begun, or null. `figures` are those of the step it is at, if that
-    was done: since it began, for what happened before says nothing of it. `last`: id of the chat's last message, or null. */
-export function makeTour(saved, last) {
+    was done: since it began, for what happened before says nothing of it. `last`: id of the chat's last message, or null.
+    `awaited`: the reply that the page before this one waited for, if any. */
+export function makeTour(saved, last, awaited) {
   let isOpen = saved?.isOpen ?? false;
   let at = Math.min(Math.max(0, saved?.at ?? 0), STEPS.length);
   let figures = saved?.figures ?? null;
-  let reply = null;    // {at, isEdit, isRead, hasCalled} of the reply that is being written; `at`: the step it began in
+  let reply = awaited?.id === last && awaited || null; // {id, at, isEdit} of what is being written; `at`: the step it began in
   let isEdit = false;  // the question that is to be answered took the place of another
   let missed = false;  // at its step, an answer was made without the calculator
 
@@ -33,9 +34,10 @@ export function makeTour(saved, last) {
     const made = reply;
     reply = null;
     if (!stats.generated_tokens || made?.at !== at) return;
-    if (made.isRead) did("see", told);
-    if (made.hasCalled) did("calculator", told);
-    missed = STEPS[at] === "calculator" && !made.hasCalled;
+    const hasCalled = stats.forced_tokens > 0;
+    if (stats.read_tokens > 0) did("see", told);
+    if (hasCalled) did("calculator", told);
+    missed = STEPS[at] === "calculator" && !hasCalled;
     if (made.isEdit) did("edit", told);
     else if (stats.use_cache !== false && stats.reused_tokens > 0) did("again", told);
     if (stats.use_cache === false) did("cache", told);
@@ -43,6 +45,8 @@ export function makeTour(saved, last) {
 
   return {
     get saved() { return { isOpen, at, figures }; },
+    /** The reply that is waited for, or null: for the page that comes next. */
+    get awaited() { return reply; },
     get isOpen() { return isOpen; },
     get at() { return at; },
     /** The step's name, or "end". */
@@ -57,14 +61,15 @@ export function makeTour(saved, last) {
       if (event.type === "message" && !event.repeat) {
         if (event.role === "user") question(event);
         else if (!(event.answer > 0)) {
-          reply = { at, isEdit, isRead: false, hasCalled: false };
+          if (event.id !== reply?.id) reply = { id: event.id, at, isEdit }; // slow motion tells one once more after a reload
           isEdit = false;
         }
         if (!(event.answer > 0)) last = event.id;
       }
-      if (event.type === "snapshot") last = event.messages?.at(-1)?.id ?? null;
-      if (event.type === "reading" && reply) reply.isRead = true;
-      if (event.type === "tool_call" && event.state === "done" && reply) reply.hasCalled = true;
+      if (event.type === "snapshot") {
+        last = event.messages?.at(-1)?.id ?? null;
+        if (last !== reply?.id) reply = null;
+      }
     },
     ended,
     did,
@@ -75,7 +80,10 @@ export function makeTour(saved, last) {
       missed = false;
     },
     next: () => go(Math.min(at + 1, STEPS.length)),
-    close() { isOpen = false; },
+    close() {
+      isOpen = false;
+      reply = null;
+    },
     again: () => go(0),
   };
 }

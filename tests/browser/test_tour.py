@@ -117,6 +117,34 @@ def test_an_answer_that_began_in_the_step_before_says_nothing_of_this_one(serve,
     expect(chat.tour_text).to_contain_text("Ask a second question in this chat.")
 
 
+@pytest.mark.parametrize("is_away", [False, True], ids=["reloaded meanwhile", "back at the end"])
+def test_an_answer_counts_that_was_finished_after_the_page_was_left(serve, visit, is_away):
+    server = serve(ScriptedModel("Yes.", "<|python_start|>6*7<|python_end|> it is."))
+    chat = visit(server)
+    chat.ask_and_wait("First")
+    at_step(chat, 3)
+    server.model.hold(after_tokens=11)  # the result was put in, and the page that comes back hears nothing of that
+    chat.tour_suggest.click()
+    expect(chat.tool_result).to_be_visible()
+    other = visit(server, like=chat)
+    if is_away:
+        path = chat.page.evaluate("location.pathname")
+        chat.page.goto(server.url + "/memory")
+        other.page.goto(server.url + path)
+        server.model.let_go()
+        other.wait_for_end()
+        chat.page.go_back()
+    else:
+        chat.reload()
+        expect(chat.tour_text).to_contain_text("Ask for a calculation.")
+        server.model.let_go()
+    expect(chat.tour_text).to_contain_text("tokens were put in")
+    chat.tour_next.click()
+    expect(chat.tour_title).to_have_text(TITLES[4])
+    chat.reload()
+    expect(chat.tour_text).to_contain_text("Edit your first question")
+
+
 def test_a_race_of_before_is_not_the_one_of_the_tour(serve, visit):
     chat = visit(serve(ScriptedModel("Once upon a time.")), "/race")
     chat.race_start.click()

@@ -19,7 +19,7 @@ function make(name, attributes, text) {
 
 export const milliseconds = (ms) => say("race.ms", { ms: number(ms, ms < 10 ? 1 : 0) });
 
-/** `hint` stands in an empty chart; `off` tells how many tokens took longer than is drawn. */
+/** `hint` stands in an empty chart, and says what will be drawn; `off` tells how many tokens took longer than is drawn. */
 export function mountChart(svg, hint, off) {
   let lanes = null; // name -> points
   let shown = { cached: 0, uncached: 0 };
@@ -83,8 +83,16 @@ export function mountChart(svg, hint, off) {
     mark.value.setAttribute("y", isBelow ? y + 20 : Math.max(y - 10, 12));
   }
 
+  /** What the chart is to those who do not see it; and, of an empty one, what stands in its place. */
+  function tell(text) {
+    if (svg.getAttribute("aria-label") !== text) svg.setAttribute("aria-label", text);
+    if (!lanes) setText(hint, text);
+  }
+
   new ResizeObserver(draw).observe(svg);
   return {
+    /** The lanes are measured: nothing is drawn yet, since every line would move as the highest point rises. */
+    wait: () => tell(say("race.chart_measuring")),
     /** Lanes to be drawn, none of them yet; null for an empty chart. */
     show(next) {
       lanes = next;
@@ -92,7 +100,7 @@ export function mountChart(svg, hint, off) {
       marks = {};
       hint.hidden = next !== null;
       setText(off, "");
-      svg.setAttribute("aria-label", next ? describe(next) : say("race.chart_empty"));
+      tell(next ? describe(next) : say("race.chart_empty"));
       draw();
     },
     extend,

@@ -79,7 +79,10 @@ export function mountShow({ lanes, chart, hint, off, verdict, table, started, en
       if (seen || stillness.matches) finish();
       else play();
     },
-    measured: (name, ...how) => mounted[name].measured(...how),
+    measured(name, ...how) {
+      mounted[name].measured(...how);
+      drawing.wait();
+    },
     play: () => { if (result) play(); },
     skip: () => { if (frame) finish(); },
     get result() { return result; },

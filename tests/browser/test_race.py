@@ -14,6 +14,8 @@ from tests.browser.test_access import assert_accessible
 from tests.scripted import ScriptedModel
 
 STORY = "Once upon a time there was a cat. "
+CHART_MEASURING = ("Each token is being timed. The lines are drawn when both lanes are measured: only then is it known how "
+                   "high they go.")
 
 
 @pytest.fixture
@@ -163,9 +165,12 @@ def test_while_it_is_measured_each_lane_shows_what_it_has_by_then(open_race):
     race.page.reload()  # who comes in the middle sees the same
     expect(race.uncached).to_contain_text("Being measured: 2 of 20 tokens")
     assert race.said("cached") == STORY[:20] and race.figure("cached", "positions") == shown
+    expect(race.chart).to_have_attribute("aria-label", CHART_MEASURING)
+    expect(race.page.get_by_text(CHART_MEASURING)).to_be_visible()
     race.server.model.let_go()
     race.wait_for_end()
     assert race.said("uncached") == STORY[:20]
+    expect(race.page.get_by_text(CHART_MEASURING)).to_be_hidden()
 
 
 def test_a_lane_that_has_to_wait_says_so(open_race):

@@ -1,8 +1,9 @@
 """What the server says, in the reader's language.
 
 Events, messages and errors carry their sentence in English, with its slots and figures beside it: here, where they
-leave the server, the sentence is looked up and filled anew. What was stored before sentences had slots, or what has
-no translation, is told in English. Nothing that is given is changed, since others are told the same.
+leave the server, the sentence is looked up and filled anew. A stored one keeps the wording of its day, which `FORMER`
+keeps translated. What was stored before sentences had slots, or what has no translation, is told in English. Nothing
+that is given is changed, since others are told the same.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ from app.chat.sentences import fill, sentence
 from app.web.languages import ENGLISH, language, number, translated
 
 FAILURES = (sentence("The engine failed at this reply: {error}"), sentence("The engine failed at this race: {error}"))
+
+# Of events and calls in stored chats, which are worded differently now: a wording that is changed goes here.
+FORMER = (sentence("The cache was off: for {made:tokens} of answer, {positions} positions were computed. With it there would "
+                   "have been {with_cache} at most."),)
 
 
 def retold(text: str, figures: dict) -> str:

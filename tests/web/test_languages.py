@@ -8,7 +8,7 @@ import pytest
 from app.chat.conversation import MemoryEvent
 from app.chat.errors import ChatError
 from app.web.languages import COOKIE, NAMES, CompiledTemplates
-from app.web.retelling import error_text
+from app.web.retelling import FORMER, error_text
 from tests.scripted import ScriptedModel
 from tests.web.talk import Browser, RunningServer, Socket
 
@@ -137,6 +137,19 @@ def test_what_was_stored_before_sentences_had_slots_is_told_in_english(server):
     socket.ask("hi")
     server.replies.store.add_event(MemoryEvent(socket.conversation, "evicted", "The 12 tokens {of} old.", {}))
     assert "The 12 tokens {of} old." in browser.get(f"/c/{socket.conversation}", headers=CHINESE).text
+
+
+def test_a_stored_sentence_that_is_worded_differently_now_is_still_told_in_the_readers_language(server):
+    browser = Browser(server)
+    socket = browser.socket()
+    socket.ask("hi")
+    for wording in FORMER:
+        figures = dict.fromkeys(re.findall(r"{(\w+)", wording), 1234)
+        server.replies.store.add_event(MemoryEvent(socket.conversation, "of_before", wording, figures))
+    told = re.findall(r'data-code="of_before">([^<]*)<', browser.get(f"/c/{socket.conversation}", headers=CHINESE).text)
+    assert len(told) == len(FORMER)
+    for text in told:
+        assert not text.isascii() and "1,234" in text and "{" not in text
 
 
 def test_an_error_over_http_is_told_in_the_readers_language_with_its_code_and_figures(server):

@@ -215,7 +215,7 @@ function renamed(event) {
   tab.set("chat_path", event.url ?? location.pathname); // where another page leads back to
   if (event.url && location.pathname !== event.url) history.replaceState(null, "", event.url);
   document.title = `${event.title} · ${say("app")}`;
-  fill(element("chat"), "title", event.title);
+  fill(element("chat"), "chat_title", event.title);
 }
 
 function ended(event) {

@@ -15,7 +15,7 @@ export function mountCopies(element) {
       fill(element, "copied_tokens", count(numbers.copied_tokens));
       fill(element, "copied_bytes", bytes(numbers.copied_bytes));
       fill(element, "prompt_tokens", count(prompt));
-      fill(element, "times", rows === 1 ? say("copies.once") : say("copies.times", { rows }));
+      fill(element, "copied_times", rows === 1 ? say("copies.once") : say("copies.times", { rows }));
       fill(element, "tokens_held", count(numbers.tokens));
       fill(element, "bytes_held", bytes(numbers.bytes_used));
       fill(element, "copies_formula", say("copies.formula", {

@@ -51,6 +51,7 @@ def test_answers_stream_side_by_side_and_the_chat_goes_on_with_the_picked_one(se
     expect(chat.copies).to_be_visible()
     expect(chat.copies).to_have_attribute("data-value", str(copies["prompt_tokens"] * 2 * TWO_LAYERS_BYTES_PER_TOKEN))
     expect(chat.copies).to_contain_text(f"{copies['copied_tokens']} tokens copied")
+    expect(chat.copies.locator("[data-slot=copied_times]")).to_have_text("2 times")
     expect(chat.page.locator(".chat-item")).to_have_count(1)
 
     seed = chat.answers.nth(1).locator("[data-slot=own_seed]").inner_text()

@@ -117,6 +117,7 @@ class EngineWorker:
             if isinstance(event, Finished):
                 with self._lock:
                     self._unfinished -= 1
+                self._publish()  # whoever hears of the end finds it in the snapshot
             sink(event)
 
         self._commands.put(("submit", request, counted_sink, copies))
@@ -179,9 +180,9 @@ class EngineWorker:
         except Exception as error:  # not of one reply: those are caught in the scheduler
             logger.exception("an engine step failed")
             self._scheduler.fail_all(error)
+        self._publish()
         for event in self._scheduler.take_evictions():
             self.on_event(event)
-        self._publish()
 
     def _take_commands(self) -> bool:
         """Do what was asked since the last step, waiting for something to do; False at the end."""
@@ -221,6 +222,8 @@ class EngineWorker:
 
     def _publish(self) -> None:
         scheduler = self._scheduler
+        if scheduler is None:  # there is no model
+            return
         self._snapshot = replace(self._snapshot, pool=scheduler.pool_numbers(), cached_tokens=scheduler.cached_tokens(),
                                  kept_ids=scheduler.kept_ids(), queued=scheduler.queued(), steps=scheduler.steps)
 

@@ -133,8 +133,13 @@ class Listener:
         if snapshot.state in (self._engine_state, "stopped"):
             return
         self._engine_state = snapshot.state
+        if snapshot.state == "ready" and self._hears_a_reply():
+            return  # a question that waited for the model: its own states say more
         shown = "idle" if snapshot.state == "ready" else snapshot.state
         self._tell({"type": "state", "state": shown, "text": snapshot.failure})
+
+    def _hears_a_reply(self) -> bool:
+        return any(self._replies.publisher.live_in(channel.conversation) for channel in list(self._outbox.channels))
 
     def _tell(self, event: dict) -> None:
         self._outbox.put(to_json(event))

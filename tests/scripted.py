@@ -129,7 +129,8 @@ class ScriptedModel:
     reply: it is skipped. After its reply the model ends it.
 
     `seconds_per_token` slows writing, `seconds_per_read` slows each chunk that is read. `hold(n)` makes the
-    model wait before it says what comes after the `n`-th token of a reply, until `let_go()`.
+    model wait before it says what comes after the `n`-th token of a reply, until `let_go()`; `let_go(m)` makes
+    it wait again after the `m`-th.
     """
 
     def __init__(self, *replies, name="Scripted", seconds_per_token=0.0, seconds_per_read=0.0, sequence_len=8192):
@@ -139,16 +140,22 @@ class ScriptedModel:
         self.seconds_per_token, self.seconds_per_read = seconds_per_token, seconds_per_read
         self.tokens_computed = 0
         self._held_after: int | None = None
-        self._go_on = threading.Event()
+        self._times_let_go = 0
+        self._changed = threading.Condition()  # guards both
+        self._go_on = threading.Event()  # the same, for a model that waits elsewhere
         self.holding = threading.Event()  # set while the model waits
 
     def hold(self, after_tokens: int) -> None:
-        self._go_on.clear()
-        self._held_after = after_tokens
+        with self._changed:
+            self._held_after = after_tokens
+            self._go_on.clear()
 
-    def let_go(self) -> None:
-        self._held_after = None
-        self._go_on.set()
+    def let_go(self, until: int | None = None) -> None:
+        with self._changed:
+            self._held_after = until
+            self._times_let_go += 1
+            self._changed.notify_all()
+            self._go_on.set()
 
     def get_device(self):
         return torch.device("cpu")
@@ -189,11 +196,17 @@ class ScriptedModel:
             raise reply
         script = ids_of(reply) if isinstance(reply, str) else list(reply)
         said = _without_outputs(ids[said_from:])
-        if self._held_after is not None and len(said) >= self._held_after:
-            self.holding.set()
-            self._go_on.wait(300)
-            self.holding.clear()
+        self._wait_if_held(len(said))
         return script[len(said)] if len(said) < len(script) else ASSISTANT_END
+
+    def _wait_if_held(self, after_tokens: int) -> None:
+        with self._changed:
+            if self._held_after is None or after_tokens < self._held_after:
+                return
+            times = self._times_let_go
+            self.holding.set()
+            self._changed.wait_for(lambda: self._times_let_go > times, 300)
+            self.holding.clear()
 
     def _reply_to(self, ids: list[int]):
         if callable(self.replies):

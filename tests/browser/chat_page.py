@@ -11,7 +11,8 @@ NUMBERS = """async () => {
     const id = location.pathname.split("/").pop();
     return (await fetch(`${document.body.dataset.root}api/cache?conversation=${id}`)).json();
 }"""
-PATIENCE_S = 30
+FRAMES = "async (count) => { while (count--) await new Promise(requestAnimationFrame); }"
+PATIENCE_S = 60
 ENDED = "[data-testid=message][data-role=assistant]:last-child:not([data-state=writing])"
 
 
@@ -43,13 +44,31 @@ class ChatPage:
         return self.wait_for_end()
 
     def wait_for_end(self) -> str:
+        """The answer, when it is finished and the page has heard all that is told of its end."""
         self.page.wait_for_selector(ENDED)
         expect(self.send).to_be_visible()
+        self.wait_until_ready()
         return self.text_of(self.answers.last)
 
     def wait_until_ready(self) -> None:
-        """Until nothing is being written, and the page says so."""
+        """Until nothing is being written, and the page says so: it is told that last, behind all numbers."""
         expect(self.state).to_have_attribute("data-state", "idle")
+
+    def stop_while_held(self) -> None:
+        """Press Stop, and wait until the engine is told: its model, which is held, must not be let go before."""
+        self.stop.click()
+        self.wait_until(lambda: not self.server.parts.worker._commands.empty())
+
+    def wait_until(self, condition) -> None:
+        """For what no locator can wait for. The page's events come in meanwhile."""
+        until = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert time.monotonic() < until, "what was waited for did not happen"
+            self.page.wait_for_timeout(20)
+
+    def wait_for_frames(self, count: int = 30) -> None:
+        """Until the page has been painted so many times: whatever it does by itself, it does from frame to frame."""
+        self.page.evaluate(FRAMES, count)
 
     def begin_new_chat(self) -> None:
         self.new_chat.click()
@@ -91,12 +110,8 @@ class ChatPage:
 
     def wait_for_number(self, hook: str, at_least: int) -> int:
         """The number behind a hook of the panel, once it is so large."""
-        until = time.monotonic() + PATIENCE_S
-        while self.number(hook) < at_least and time.monotonic() < until:
-            self.page.wait_for_timeout(20)
-        number = self.number(hook)
-        assert number >= at_least, f"{hook} is {number}, and {at_least} were waited for"
-        return number
+        self.wait_until(lambda: self.number(hook) >= at_least)
+        return self.number(hook)
 
     def numbers(self) -> dict:
         """What the server says of this chat: the `cache` object."""

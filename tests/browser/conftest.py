@@ -119,6 +119,8 @@ class RunningServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+        self.parts.worker._commands.put(None)  # before a model that waits is let go: it writes no token more
+        self.model.let_go()
         self.parts.close()
 
     def restart(self) -> None:

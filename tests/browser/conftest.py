@@ -22,6 +22,7 @@ from werkzeug.serving import make_server
 from app import create_app
 from app.settings import Settings
 from tests.browser.chat_page import ChatPage
+from tests.browser.race_page import STORY, RacePage
 from tests.find_browser import browser_path
 from tests.scripted import ByteTokenizer, ScriptedModel
 
@@ -172,6 +173,16 @@ def visit(sessions):
             return ChatPage(page, server)
         yield open_page
     assert problems == []
+
+
+@pytest.fixture
+def open_race(serve, visit):
+    """`open_race(said or model, server)` -> RacePage, which shows the end of a race at once: see `reduced_motion`."""
+    def go(said=STORY * 3, server=None, **context) -> RacePage:
+        context.setdefault("reduced_motion", "reduce")
+        model = said if isinstance(said, ScriptedModel) else ScriptedModel(said)
+        return RacePage(visit(server or serve(model), "/race", **context))
+    return go
 
 
 def _watch(page: Page, own_url: str, problems: list[str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from playwright.sync_api import Locator, expect
 
+STORY = "Once upon a time there was a cat. "
+
 
 class RacePage:
     """Hooks are had as on `ChatPage`: `race.speedup` is the element with the hook `race-speedup`."""

@@ -1,4 +1,4 @@
-"""What slow motion has not shown yet outlives a reload, a look elsewhere and a break of the line, and goes with its chat."""
+"""What slow motion has not shown yet: it outlives a reload, a look elsewhere and a break of the line."""
 
 from playwright.sync_api import expect
 

@@ -18,8 +18,8 @@ from app.web.languages import ENGLISH, language, number, translated
 FAILURES = (sentence("The engine failed at this reply: {error}"), sentence("The engine failed at this race: {error}"))
 
 # Of events and calls in stored chats, which are worded differently now: a wording that is changed goes here.
-FORMER = (sentence("The cache was off: for {made:tokens} of answer, {positions} positions were computed. With it there would "
-                   "have been {with_cache} at most."),)
+FORMER = (sentence("The cache was off: for {made:tokens} of answer, {positions} positions were computed. With it there "
+                   "would have been {with_cache} at most."),)
 
 
 def retold(text: str, figures: dict) -> str:

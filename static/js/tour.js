@@ -20,8 +20,9 @@ const PLACES = {
 };
 
 /** `page`: what the page can do and knows. `name`; and of the chat alone: `ask(text)`, `edit(text)`, which opens the first
-    question with this text in its place, `usesCache()`, `forget()`, `focus()`, `hasCalculator`, `last` (id of the last message, or
-    null), `answered` ({id, stats, tokens} of the last reply where it is finished, or null: `tokens` are remembered after it).
+    question with this text in its place, `usesCache()`, `forget()`, `focus()`, `hasCalculator`, `last` (id of the last
+    message, or null), `answered` ({id, stats, tokens} of the last reply where it is finished, or null: `tokens` are
+    remembered after it).
     `openers`: buttons that start the tour or take it up. */
 export function mountTour({ card, openers, page }) {
   const tour = makeTour(kept.get("tour"), page.last ?? null, tab.get("tour_awaited"));
@@ -124,7 +125,8 @@ export function mountTour({ card, openers, page }) {
 
   /** The page was shown anew, and ends with this reply: its end, if it was waited for, is not told of any more. */
   function finished(reply) {
-    if (tour.isOpen && reply?.stats && reply.id === tour.awaited?.id) ended(reply.stats, figuresOf(reply.stats, reply.tokens));
+    const isAwaited = tour.isOpen && reply?.stats && reply.id === tour.awaited?.id;
+    if (isAwaited) ended(reply.stats, figuresOf(reply.stats, reply.tokens));
   }
 
   return {
@@ -147,7 +149,8 @@ export function mountTour({ card, openers, page }) {
 
 function answeredIn({ messages, cache }) {
   const last = messages?.at(-1);
-  return last?.state === "writing" ? null : last && { id: last.id, stats: last.stats, tokens: cache?.conversation?.tokens };
+  if (!last || last.state === "writing") return null;
+  return { id: last.id, stats: last.stats, tokens: cache?.conversation?.tokens };
 }
 
 function find(selectors) {

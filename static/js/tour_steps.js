@@ -10,7 +10,7 @@ export function makeTour(saved, last, awaited) {
   let isOpen = saved?.isOpen ?? false;
   let at = Math.min(Math.max(0, saved?.at ?? 0), STEPS.length);
   let figures = saved?.figures ?? null;
-  let reply = awaited?.id === last && awaited || null; // {id, at, isEdit} of what is being written; `at`: the step it began in
+  let reply = awaited?.id === last && awaited || null; // {id, at, isEdit} of the one being written; `at`: its step
   let isEdit = false;  // the question that is to be answered took the place of another
   let missed = false;  // at its step, an answer was made without the calculator
 
@@ -61,7 +61,8 @@ export function makeTour(saved, last, awaited) {
       if (event.type === "message" && !event.repeat) {
         if (event.role === "user") question(event);
         else if (!(event.answer > 0)) {
-          if (event.id !== reply?.id) reply = { id: event.id, at, isEdit }; // slow motion tells one once more after a reload
+          const isToldAgain = event.id === reply?.id; // by slow motion, after a reload
+          if (!isToldAgain) reply = { id: event.id, at, isEdit };
           isEdit = false;
         }
         if (!(event.answer > 0)) last = event.id;

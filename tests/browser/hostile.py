@@ -1,5 +1,7 @@
 """What somebody might make a model say, or type as a title, to run a script or to load something."""
 
+from playwright.sync_api import expect
+
 PAYLOADS = [
     '<img src=x onerror="window.__pwned=1">',
     "<svg onload=window.__pwned=1>",
@@ -27,4 +29,4 @@ FORBIDDEN = ", ".join([
 def assert_harmless(chat) -> None:
     assert chat.page.evaluate("window.__pwned") is None
     assert chat.page.locator(FORBIDDEN).evaluate_all("all => all.map(element => element.outerHTML.slice(0, 200))") == []
-    assert chat.composer.is_visible(), "the page is hidden"
+    expect(chat.composer, "the page is hidden").to_be_visible()

@@ -116,7 +116,7 @@ def test_on_a_phone_chats_and_panel_open_and_close(serve, visit):
     expect(chat.panel).to_be_hidden()
     expect(chat.panel_line).to_be_focused()
     chat.page.get_by_role("button", name="Open the list of chats").click()
-    expect(chat.new_chat).to_be_visible()
+    expect(chat.page.get_by_role("button", name="Close the list of chats")).to_be_focused()
     for _ in range(15):
         chat.page.keyboard.press("Tab")
         assert chat.page.evaluate("document.activeElement.closest('#sidebar') !== null")

@@ -116,7 +116,7 @@ def test_the_list_tells_chats_in_memory_from_those_that_will_be_read_again(serve
     expect(warm).to_contain_text("Second chat")
     expect(cold).to_contain_text("First chat")
     chat.page.locator(".chat-item__link", has_text="First chat").click()
-    assert chat.number("cached-tokens") == 0
+    expect(chat.cached_tokens).to_have_attribute("data-value", "0")
     expect(chat.cache_events).to_contain_text("forgotten")
 
 
@@ -153,7 +153,7 @@ def test_forget_everything_deletes_all_chats_and_their_memory(serve, visit):
     expect(chat.page).to_have_url(server.url + "/")
     expect(chat.page.locator(".chat-item")).to_have_count(0)
     assert chat.page.goto(address).status == 404
-    assert server.parts.worker.snapshot().pool.tokens == 0
+    chat.wait_until(lambda: server.parts.worker.snapshot().pool.tokens == 0)
 
 
 def test_a_chat_of_another_browser_is_not_here(serve, visit):
@@ -189,7 +189,7 @@ def test_settings_are_kept_checked_and_sent(serve, visit):
     assert sent[-1]["stats"]["generated_tokens"] == 7
     expect(chat.answers.last).to_contain_text("seed 99")
     chat.settings.click()
-    assert chat.page.get_by_label("Seed").input_value() == "99"
+    expect(chat.page.get_by_label("Seed")).to_have_value("99")
     chat.settings_reset.click()
     chat.settings_save.click()
     chat.ask("Go")

@@ -28,7 +28,7 @@ def test_each_turn_adds_a_line_the_newest_first_and_older_ones_are_folded(serve,
     shown = chat.cache_events.inner_text()
     chat.reload()
     chat.page.get_by_text("Earlier: 2").click()
-    assert chat.cache_events.inner_text() == shown
+    expect(chat.cache_events).to_have_text(shown, use_inner_text=True)
 
 
 def test_the_edges_say_what_was_remembered_and_what_was_read_and_outlive_a_reload(serve, visit):
@@ -59,7 +59,8 @@ def test_the_edges_say_what_was_remembered_and_what_was_read_and_outlive_a_reloa
     chat.edit_text.fill("2nd")
     chat.edit_send.click()
     chat.confirm_yes.click()
-    chat.wait_for_another_answer(old)
+    expect(chat.page.locator(f"[data-testid=message][data-id='{old}']")).to_have_count(0)
+    chat.wait_for_end()
     expect(happened(chat).first).to_contain_text("You changed your second message: ")
     expect_edges("reused", "reused", "read", "written")
 

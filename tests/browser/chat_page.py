@@ -11,6 +11,10 @@ NUMBERS = """async () => {
     const id = location.pathname.split("/").pop();
     return (await fetch(`${document.body.dataset.root}api/cache?conversation=${id}`)).json();
 }"""
+HEAR = """button => {
+    window.__heard = [];
+    new MutationObserver(() => window.__heard.push(button.innerText)).observe(button, {childList: true, subtree: true});
+}"""
 FRAMES = "async (count) => { while (count--) await new Promise(requestAnimationFrame); }"
 PATIENCE_S = 60
 ENDED = "[data-testid=message][data-role=assistant]:last-child:not([data-state=writing])"
@@ -54,10 +58,10 @@ class ChatPage:
         """Until nothing is being written, and the page says so: it is told that last, behind all numbers."""
         expect(self.state).to_have_attribute("data-state", "idle")
 
-    def stop_while_held(self) -> None:
-        """Press Stop, and wait until the engine is told: its model, which is held, must not be let go before."""
+    def stop_while_held(self, wishes: int = 1) -> None:
+        """Press Stop, and wait until that waits for the engine, whose model is held: as the last of so many wishes."""
         self.stop.click()
-        self.wait_until(lambda: not self.server.parts.worker._commands.empty())
+        self.wait_until(lambda: self.server.parts.worker._commands.qsize() >= wishes)
 
     def wait_until(self, condition) -> None:
         """For what no locator can wait for. The page's events come in meanwhile."""
@@ -65,6 +69,12 @@ class ChatPage:
         while not condition():
             assert time.monotonic() < until, "what was waited for did not happen"
             self.page.wait_for_timeout(20)
+
+    def click_and_hear(self, button: Locator, said: str) -> None:
+        """Click a button, and wait until it has said so, if only for a moment."""
+        button.evaluate(HEAR)
+        button.click()
+        self.wait_until(lambda: any(said in text for text in self.page.evaluate("window.__heard")))
 
     def wait_for_frames(self, count: int = 30) -> None:
         """Until the page has been painted so many times: whatever it does by itself, it does from frame to frame."""

@@ -1,6 +1,7 @@
 """What is waited for has a name, and each name is another."""
 
 import threading
+from contextlib import contextmanager
 
 from playwright.sync_api import expect
 
@@ -8,12 +9,34 @@ from app.models import ModelError
 from tests.scripted import ScriptedModel
 
 
+class SlowReader(ScriptedModel):
+    """Waits before it reads a prompt, while it is told to."""
+
+    def __init__(self, *replies):
+        super().__init__(*replies)
+        self._may_read = threading.Event()
+        self._may_read.set()
+
+    @contextmanager
+    def unread(self):
+        self._may_read.clear()
+        try:
+            yield
+        finally:
+            self._may_read.set()
+
+    def forward(self, ids, kv_cache=None):
+        if ids.shape[1] > 1:
+            self._may_read.wait(300)
+        return super().forward(ids, kv_cache)
+
+
 def test_loading_queued_reading_writing_calculating_and_failed_are_six_different_words(serve, visit):
-    model = ScriptedModel("word " * 20, "Well: <|python_start|>12*3<|python_end|>.")
+    model = SlowReader("word " * 20, "Well: <|python_start|>12*3<|python_end|>.")
     is_there = threading.Event()
 
     def load():
-        assert is_there.wait(30)
+        assert is_there.wait(300)
         return model
 
     server = serve(model, load=load, rows=1)
@@ -28,20 +51,21 @@ def test_loading_queued_reading_writing_calculating_and_failed_are_six_different
     is_there.set()
     expect(chat.state).to_have_text("Ready")
 
-    model.seconds_per_read = 0.5
-    model.seconds_per_token = 0.05
-    chat.ask("A question that is long enough to be read in several pieces. " * 20)
-    note(chat, "reading")
-    expect(chat.state).to_contain_text(" of ")
+    model.hold(20)
+    with model.unread():
+        chat.ask("A question that is long enough to be read in several pieces. " * 20)
+        note(chat, "reading")
+        expect(chat.state).to_contain_text(" of ")
     note(chat, "writing")
 
+    assert model.holding.wait(60)
     other = visit(server)
     other.ask("And I?")
     note(other, "queued")
-    other.stop.click()
+    other.stop_while_held(wishes=2)  # the question and its end
+    model.let_go()
     expect(other.answers.last).to_have_attribute("data-state", "cancelled")
 
-    model.seconds_per_token = 0
     chat.wait_for_end()
     model.hold(len("Well: ") + 4)
     chat.ask("Calculate")
@@ -71,14 +95,15 @@ def test_a_question_asked_while_the_model_is_loaded_is_answered_when_it_is_there
     is_there = threading.Event()
 
     def load():
-        assert is_there.wait(30)
+        assert is_there.wait(300)
         return ScriptedModel("Here I am.")
 
     chat = visit(serve(load=load))
+    sent = chat.frames("send")
     expect(chat.state).to_have_text("Loading the model…")
     chat.composer.fill("Are you there?")
     chat.send.click()
-    chat.page.wait_for_timeout(300)
+    chat.wait_until(lambda: sent)
     is_there.set()
     expect(chat.answers).to_have_count(1)
     assert chat.wait_for_end() == "Here I am."

@@ -5,9 +5,15 @@ from playwright.sync_api import expect
 from tests.scripted import ScriptedModel
 
 
+# Where Send is, with no time between: after 0.4 seconds, Stop means what it says.
+CLICK_TWICE = """send => {
+    const { x, y, width, height } = send.getBoundingClientRect();
+    for (let times = 0; times < 2; times += 1) document.elementFromPoint(x + width / 2, y + height / 2).closest("button").click();
+}"""
+
+
 def test_stop_ends_the_work_keeps_the_text_and_lets_one_go_on(serve, visit):
-    server = serve(ScriptedModel("word " * 100, "Again."))
-    server.model.seconds_per_token = 0.02
+    server = serve(ScriptedModel("word " * 200, "Again.", seconds_per_token=0.1))  # it does not come to its end here
     chat = visit(server)
     chat.ask("Tell me much")
     expect(chat.answers.last).to_contain_text("word word")
@@ -29,7 +35,7 @@ def test_stop_ends_the_work_keeps_the_text_and_lets_one_go_on(serve, visit):
 def test_a_double_click_on_send_does_not_stop_the_answer(serve, visit):
     chat = visit(serve(ScriptedModel("word " * 20, seconds_per_token=0.02)))
     chat.composer.fill("Tell me much")
-    chat.send.dblclick()
+    chat.send.evaluate(CLICK_TWICE)
     assert chat.wait_for_end() == ("word " * 20).strip()
     expect(chat.answers.last).to_have_attribute("data-state", "done")
 
@@ -49,7 +55,7 @@ def test_a_cut_answer_goes_on_where_it_ended(serve, visit):
 
 
 def test_escape_stops_the_answer_but_first_closes_what_is_open(serve, visit):
-    server = serve(ScriptedModel("word " * 200, seconds_per_token=0.02))
+    server = serve(ScriptedModel("word " * 200, seconds_per_token=0.1))  # nor here
     chat = visit(server)
     chat.ask("Tell me much")
     expect(chat.answers.last).to_contain_text("word word")

@@ -188,6 +188,7 @@ function apply(event) {
   tour.receive(event);
   if (event.type === "cache") sidebar.tokens(event.cache.conversation?.tokens);
   if (event.type === "done") ended(event);
+  if (event.type === "snapshot" && !asking.isBusy()) stopping.forget(); // what was to be stopped has ended meanwhile
   if (["done", "message", "snapshot"].includes(event.type) || event.code === "evicted") counter.refresh();
   stopping.goOn();
 }

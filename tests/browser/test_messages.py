@@ -14,11 +14,9 @@ def test_an_answer_and_its_code_are_copied(serve, visit):
     chat = visit(serve(ScriptedModel("Here:\n\n```python\nx = 1\n```\n\nSo <|python_start|>2*3<|python_end|>.")),
                  permissions=["clipboard-read", "clipboard-write"])
     chat.ask_and_wait("Show")
-    chat.answers.last.get_by_test_id("copy").click()
-    expect(chat.answers.last.get_by_test_id("copy")).to_contain_text("Copied")
+    chat.click_and_hear(chat.answers.last.get_by_test_id("copy"), "Copied")
     assert chat.page.evaluate(COPIED) == "Here:\n\nx = 1\n\nSo\n\n2*3 = 6\n\n."
-    chat.copy_code.click()
-    expect(chat.copy_code).to_contain_text("Copied")
+    chat.click_and_hear(chat.copy_code, "Copied")
     assert chat.page.evaluate(COPIED).strip() == "x = 1"
 
 
@@ -30,8 +28,7 @@ def test_copying_works_without_the_clipboard_of_secure_pages(serve, visit):
     chat.page.evaluate("""() => document.addEventListener("copy", () => {
         window.__copied = document.activeElement.value;
     })""")
-    chat.answers.last.get_by_test_id("copy").click()
-    expect(chat.answers.last.get_by_test_id("copy")).to_contain_text("Copied")
+    chat.click_and_hear(chat.answers.last.get_by_test_id("copy"), "Copied")
     assert chat.page.evaluate("window.__copied") == "Hello there."
 
 

@@ -18,11 +18,16 @@ WATCH = """() => {
 
 
 def test_memory_is_tokens_times_bytes_per_token_while_it_grows(serve, visit):
-    server = serve(ScriptedModel("word " * 20, seconds_per_token=0.005))
+    server = serve(ScriptedModel("word " * 20))
     chat = visit(server)
     per_token = server.parts.worker.snapshot().model.bytes_per_token
     chat.page.evaluate(WATCH)
-    chat.ask_and_wait("Count")
+    server.model.hold(20)
+    chat.ask("Count")
+    for written in (20, 40, 60, 80):
+        chat.wait_for_number("written-tokens", at_least=written)
+        server.model.let_go(until=written + 20 if written < 80 else None)
+    chat.wait_for_end()
     seen = chat.page.evaluate("window.__seen")
     assert all(size == tokens * per_token for tokens, size in seen)
     tokens = [tokens for tokens, _ in seen]
@@ -45,7 +50,7 @@ def test_a_second_turn_reuses_all_but_the_last_token_and_says_so(serve, visit):
     expect(chat.answers.last).to_have_attribute("data-edge", "written")
     shown = chat.panel.inner_text()
     chat.reload()
-    assert chat.panel.inner_text() == shown
+    expect(chat.panel).to_have_text(shown, use_inner_text=True)
 
 
 def test_where_one_token_more_was_counted_than_is_remembered_the_panel_says_which(serve, visit):
@@ -96,7 +101,7 @@ def test_without_the_cache_the_page_says_why_it_is_slow(serve, visit):
     expect(line).to_contain_text(re.compile(rf"Tokens computed\s*{without:,}\s*With the cache, at most"))
     assert chat.number("cached-tokens") == 0
     chat.reload()
-    assert not chat.use_cache.is_checked()
+    expect(chat.use_cache).not_to_be_checked()
     chat.use_cache.check()
     expect(chat.page.locator("#cache-off")).to_be_hidden()
 
@@ -192,7 +197,7 @@ def test_before_the_context_is_full_it_says_how_many_more_questions_fit(serve, v
             said.append(chat.room.inner_text())
         shown = chat.room.inner_text()
         chat.reload()
-        assert chat.room.inner_text() == shown
+        expect(chat.room).to_have_text(shown)
     assert said[0] == "when full: oldest turns are left out"
     assert said[1:] == ["About 3 more questions like the last fit; then the oldest turns are left out.",
                         "About 2 more questions like the last fit; then the oldest turns are left out.",
@@ -249,4 +254,4 @@ def test_a_model_whose_layers_look_back_less_far_says_how_much_it_looks_up(serve
     shown = chat.why_speeds.inner_text()
     chat.reload()
     chat.why_speeds.locator("summary").click()
-    assert chat.why_speeds.inner_text() == shown
+    expect(chat.why_speeds).to_have_text(shown, use_inner_text=True)

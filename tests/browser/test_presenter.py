@@ -80,7 +80,7 @@ def test_single_keys_can_be_switched_off(serve, visit):
     expect(chat.slow).to_be_hidden()
     expect(chat.shortcuts).to_be_hidden()
     chat.open_shortcuts.click()
-    assert not chat.single_keys.is_checked()
+    expect(chat.single_keys).not_to_be_checked()
 
 
 def test_chosen_from_the_list_of_chats_where_that_is_behind_a_button_it_leaves_the_chat_in_reach(serve, visit):

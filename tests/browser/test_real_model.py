@@ -44,7 +44,7 @@ def real_server(tmp_path_factory):
         yield SimpleNamespace(url=url)
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=120)
         log.close()
 
 
@@ -99,6 +99,7 @@ def test_stop_and_go_on(chat):
     expect(chat.answers.first.locator(".prose")).to_have_text(re.compile(".{60}", re.DOTALL))
     chat.stop.click()
     expect(chat.answers.last).to_have_attribute("data-state", "cancelled")
+    chat.wait_until_ready()
     tokens = chat.number("written-tokens")
     getattr(chat, "continue").click()
     expect(chat.state).to_have_attribute("data-state", "writing")

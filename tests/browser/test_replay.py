@@ -82,7 +82,6 @@ def test_a_replay_needs_no_model_and_ends_with_the_text_and_the_numbers_that_wer
     chat = visit(server)
     first = chat.ask_and_wait("How much is it?")
     second = chat.ask_and_wait("And now?")
-    chat.wait_until_ready()
     last, address = chat.numbers(), chat.page.url.removeprefix(server.url)
     stored = server.parts.store.path.parent
     server.stop()
@@ -94,7 +93,7 @@ def test_a_replay_needs_no_model_and_ends_with_the_text_and_the_numbers_that_wer
         assert server.parts.store.path.parent == stored
         replay = visit(server, address + "/replay", like=chat)
         expect(replay.replay_mark).to_have_text("Replay")
-        assert server.parts.worker.snapshot().state == "failed"
+        replay.wait_until(lambda: server.parts.worker.snapshot().state == "failed")
         expect(replay.answers).to_have_count(0)
         replay.replay_speed.select_option("16")
         replay.replay_play.click()
@@ -148,7 +147,7 @@ def test_a_replay_is_stepped_paused_sought_and_begun_again(serve, visit):
     chat.replay_play.click()
     expect(chat.replay_play).to_have_text("Play")
     held = chat.text_of(chat.answers.first)
-    chat.page.wait_for_timeout(500)
+    chat.wait_for_frames()
     assert chat.text_of(chat.answers.first) == held != "abcdef"
     chat.replay_position.focus()
     chat.page.keyboard.press("End")
@@ -160,12 +159,18 @@ def test_a_replay_is_stepped_paused_sought_and_begun_again(serve, visit):
 
 def test_the_numbers_of_every_step_are_those_that_the_server_told(serve, visit):
     """Token for token: what the script's counting gives is what the engine counted."""
-    server = serve(ScriptedModel(CALC, "Fine.", seconds_per_token=0.04))
+    server = serve(ScriptedModel(CALC, "Fine."))
     chat = visit(server)
     chat.ask_and_wait("One")
     told = chat.frames("cache", "token")
-    chat.ask_and_wait("Two")
-    chat.wait_until_ready()
+    server.model.hold(1)
+    chat.ask("Two")
+    for written in range(1, len("Fine.")):
+        chat.wait_until(lambda: any(frame["cache"]["last_reply"]["written"] == written
+                                    for frame in told if frame["type"] == "cache"))
+        server.model.let_go(until=written + 1)
+    server.model.let_go()
+    chat.wait_for_end()
     live = {frame["cache"]["last_reply"]["written"]: frame["cache"] for frame in told
             if frame["type"] == "cache" and frame["cache"]["last_reply"]["written"]}
     options_of(chat)
@@ -178,7 +183,7 @@ def test_the_numbers_of_every_step_are_those_that_the_server_told(serve, visit):
     }""")
     second = played[[i for i, cache in enumerate(played) if cache["last_reply"]["reused"]][0]:]
     by_written = {cache["last_reply"]["written"]: cache for cache in second}
-    assert len(live) > 2
+    assert len(live) > 4
     for written, cache in live.items():
         assert by_written[written]["last_reply"] == cache["last_reply"]
         assert by_written[written]["conversation"] == cache["conversation"]
@@ -198,7 +203,6 @@ def test_the_strip_of_a_replay_ends_with_the_tokens_that_the_memory_held(serve, 
     chat = visit(serve(ScriptedModel(CALC, "Fine.", "Well.")))
     for question in ("One", "Two é", "Three"):
         chat.ask_and_wait(question)
-    chat.wait_until_ready()
     held = chat.page.evaluate("async () => (await fetch(`/api/strip?conversation=${location.pathname.slice(3)}`)).json()")
     chat.page.goto(chat.page.url + "/replay")
     played = chat.page.evaluate(PLAYED)
@@ -219,7 +223,8 @@ def test_the_strip_of_a_replay_ends_with_the_tokens_that_the_memory_held(serve, 
 def test_an_answer_without_the_cache_leaves_cells_that_are_all_of_before_in_a_replay_too(serve, visit):
     chat = visit(serve(ScriptedModel("First.", "Second.")))
     chat.ask_and_wait("One")
-    held = chat.token.count()
+    held = chat.number("cached-tokens")
+    expect(chat.token).to_have_count(held)
     chat.use_cache.uncheck()
     chat.ask_and_wait("Two")
     chat.page.goto(chat.page.url + "/replay")
@@ -265,7 +270,7 @@ def test_a_replay_opens_with_the_first_question_and_is_started_and_stepped_by_ke
     expect(chat.questions).to_have_count(1)
     expect(chat.answers).to_have_count(0)
     expect(chat.replay_start).to_contain_text("Recorded with Scripted on ")
-    chat.page.wait_for_timeout(300)
+    chat.wait_for_frames()
     expect(chat.replay_time).to_contain_text("0.0 of")  # nothing begins by itself
     chat.replay_position.focus()
     for key, letters in (("ArrowRight", None), ("ArrowRight", "a"), ("ArrowUp", "ab"), ("ArrowRight", "abc"),
@@ -274,7 +279,8 @@ def test_a_replay_opens_with_the_first_question_and_is_started_and_stepped_by_ke
         if letters:
             expect(chat.answers.first.locator(".message__body")).to_have_text(re.compile(rf"^\s*{letters}\s"))
     expect(chat.replay_start).to_be_hidden()
-    assert chat.page.get_by_test_id("token").count() == chat.number("cached-tokens") == 7
+    expect(chat.token).to_have_count(7)
+    expect(chat.cached_tokens).to_have_attribute("data-value", "7")
     chat.replay_restart.click()
     expect(chat.replay_start).to_be_visible()
     expect(chat.page.get_by_test_id("token")).to_have_count(0)

@@ -62,6 +62,7 @@ def test_what_it_says_of_the_memory_is_what_the_engine_counted(serve, visit):
                                          f"{chat.numbers()['last_reply']['read']} were read.")
     chat.story_next.click()
     expect(chat.story_look).to_contain_text("though ")
+    chat.wait_for_end()
     numbers = chat.numbers()
     expect(chat.story_look).to_contain_text(f"only {numbers['last_reply']['read']} were read, "
                                             f"though {numbers['conversation']['tokens']} are remembered")
@@ -93,8 +94,7 @@ def test_a_story_outlives_a_reload_and_stays_with_its_chat(serve, visit):
     expect(chat.story_look).to_contain_text("read in one go")
     said = chat.story_bar.inner_text()
     chat.reload()
-    expect(chat.story_next).to_be_visible()
-    assert chat.story_bar.inner_text() == said
+    expect(chat.story_bar).to_have_text(said, use_inner_text=True)
     chat.story_close.click()
     expect(chat.story_bar).to_be_hidden()
     chat.reload()

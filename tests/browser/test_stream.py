@@ -25,6 +25,7 @@ def test_five_thousand_tokens_change_the_page_at_most_once_a_frame(serve, visit)
     chat.page.evaluate(WATCH_WORK)
     chat.ask("Write fast")
     chat.page.wait_for_selector("[data-testid=message][data-role=assistant][data-state=done]", timeout=120_000)
+    chat.wait_until_ready()
     work = chat.page.evaluate("window.__work")
     assert 0 < work["changes"] <= work["frames"] * 3, work  # the text, and the two numbers of its waiting line
     code = chat.answers.last.locator("pre").inner_text()

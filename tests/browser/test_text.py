@@ -19,8 +19,9 @@ def test_a_question_is_shown_exactly_as_typed_live_after_a_reload_and_after_an_e
     chat.questions.first.get_by_test_id("edit").click()
     assert chat.edit_text.input_value() == TYPED
     chat.edit_text.fill(TYPED + " <b>")
+    old = chat.answers.first.get_attribute("data-id")
     chat.edit_send.click()
-    chat.wait_for_end()
+    chat.wait_for_another_answer(old)
     assert chat.questions.last.locator(".message__text").inner_text() == TYPED + " <b>"
     assert chat.questions.count() == 1
     assert chat.transcript_box.locator("h1").count() == 1, "the page's own title, and no other"

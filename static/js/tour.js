@@ -131,9 +131,9 @@ export function mountTour({ card, openers, page }) {
 
   return {
     receive(event) {
-      if (!tour.isOpen) return;
       const isBeside = event.type === "done" && event.message !== tour.awaited?.id; // another answer to the question
       tour.receive(event);
+      if (!tour.isOpen) return;
       if (!isBeside) hear(event);
       if (event.type === "snapshot") finished(answeredIn(event));
       if (event.type === "message") changed();

@@ -55,12 +55,12 @@ export function makeTour(saved, last, awaited) {
     get figures() { return figures; },
     get hasMissedCalculator() { return missed; },
 
-    /** An event of the chat. */
+    /** An event of the chat. While the tour is closed, only which message is the last is kept. */
     receive(event) {
       if (event.foreign) return;
       if (event.type === "message" && !event.repeat) {
-        if (event.role === "user") question(event);
-        else if (!(event.answer > 0)) {
+        if (isOpen && event.role === "user") question(event);
+        else if (isOpen && !(event.answer > 0)) {
           const isToldAgain = event.id === reply?.id; // by slow motion, after a reload
           if (!isToldAgain) reply = { id: event.id, at, isEdit };
           isEdit = false;

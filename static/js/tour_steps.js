@@ -67,6 +67,7 @@ export function makeTour(saved, last, awaited) {
         }
         if (!(event.answer > 0)) last = event.id;
       }
+      if (event.type === "picked") last = event.message; // the chat goes on with this one of several answers
       if (event.type === "snapshot") {
         last = event.messages?.at(-1)?.id ?? null;
         if (last !== reply?.id) reply = null;

@@ -73,7 +73,7 @@ export function mountStories({ welcome, bar, send, isBusy, conversation }) {
     receive(event) {
       if (!story.now) return;
       const isTold = story.now.look && !story.next;
-      if (isTold && event.type === "message" && event.role === "user") end(); // the person goes on by themselves
+      if (isTold && event.type === "message" && event.role === "user" && !event.repeat) end(); // the person goes on by themselves
       if (event.type === "tool_call" && event.state === "done") story.called();
       hear(event);
     },

@@ -3,13 +3,14 @@
 
 import { copyFrom } from "./copy.js";
 import { closeByButtons } from "./dialogs.js";
-import { fill, slot } from "./dom.js";
+import { fill, setText, slot } from "./dom.js";
 import { count } from "./format.js";
 import { mountCard, originOf, percent } from "./token_card.js";
 import { numbersOf, showText, textOf, visible } from "./token_text.js";
 import { say } from "./words.js";
 
 const TOKENS_A_FRAME = 400;
+const ORIGIN_COLUMN = 4; // of the table: it changes while an answer is written
 
 /** `tokens`: a token list. `bytesPerToken()` as it is now. */
 export function mountTrace(dialog, opener, tokens, bytesPerToken) {
@@ -77,6 +78,7 @@ export function mountTrace(dialog, opener, tokens, bytesPerToken) {
   function refresh(item, token, at) {
     item.dataset.origin = token.origin;
     item.classList.toggle("is-waiting", at >= tokens.cached);
+    if (way === "table") setText(item.cells[ORIGIN_COLUMN], originOf(token, tokens.stateOf(at)));
   }
 
   function clear() {

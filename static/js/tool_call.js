@@ -25,5 +25,6 @@ function badgeOf({ state, forced_tokens: forced, forced_marks: marks, reason }) 
 /** So many tokens, and how many of them stand around what is meant: a reader counts digits, and finds two more. */
 function tokens(n, marks) {
   if (!n) return "";
-  return say(marks > 1 ? "tool.tokens_marked" : marks ? "tool.tokens_mark" : "tool.tokens", { count: count(n), marks: count(marks) });
+  const key = !marks ? "tokens" : n === 1 ? "token_mark" : marks > 1 ? "tokens_marked" : "tokens_mark";
+  return say(`tool.${key}`, { count: count(n), marks: count(marks) });
 }

@@ -45,11 +45,9 @@ def test_a_trace_is_copied_as_text_and_as_numbers(serve, visit):
     chat = visit(serve(ScriptedModel(SAID)), permissions=CLIPBOARD)
     chat.ask_and_wait("a b")
     open_trace(chat)
-    chat.trace_copy_text.click()
-    expect(chat.trace_copy_text).to_have_text("Copied")
+    chat.click_and_hear(chat.trace_copy_text, "Copied")
     assert chat.page.evaluate(COPIED) == ByteTokenizer().decode(ids_of(chat))
-    chat.trace_copy_numbers.click()
-    expect(chat.trace_copy_numbers).to_have_text("Copied")
+    chat.click_and_hear(chat.trace_copy_numbers, "Copied")
     assert chat.page.evaluate(COPIED) == str(ids_of(chat))
     expect(chat.trace_copy_numbers).to_have_text("Copy as numbers")
 
@@ -60,8 +58,7 @@ def test_a_trace_is_copied_without_the_clipboard_of_secure_pages(serve, visit):
     chat.reload()
     chat.ask_and_wait("a b")
     open_trace(chat)
-    chat.trace_copy_numbers.click()
-    expect(chat.trace_copy_numbers).to_have_text("Copied")
+    chat.click_and_hear(chat.trace_copy_numbers, "Copied")
 
 
 def test_arrow_keys_walk_through_the_boxes_and_tell_of_each(serve, visit):
@@ -101,12 +98,13 @@ def test_an_open_trace_grows_with_the_answer(serve, visit):
     chat = visit(server)
     server.model.hold(5)
     chat.ask("Slowly")
-    assert server.model.holding.wait(30)
+    expect(chat.page.locator("[data-testid=token][data-origin=written]")).to_have_count(4)
     expect(chat.token_waiting).to_have_count(1)
     open_trace(chat)
     before = chat.trace_token.count()
     server.model.let_go()
     expect(chat.trace_token).to_have_count(before + 26)  # what was left of it, and its end
+    chat.wait_until_ready()
     assert len(ids_of(chat)) == before + 26
 
 

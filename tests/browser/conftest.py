@@ -24,6 +24,7 @@ from app.settings import Settings
 from tests.browser.chat_page import ChatPage
 from tests.browser.race_page import STORY, RacePage
 from tests.find_browser import browser_path
+from tests.free_port import free_port
 from tests.scripted import ByteTokenizer, ScriptedModel
 
 CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -92,14 +93,13 @@ def sessions(browser) -> Sessions:
 class RunningServer:
     """The application, served by threads of this process. `restart` keeps the address and what is stored."""
 
-    usual_port = 0  # the first server's; those after it take it again where it is free
+    usual_port = free_port()  # of one server after the other, where it is free
 
     def __init__(self, data, model, tokenizer, settings: dict):
         self.model, self._tokenizer = model, tokenizer
         self._settings = Settings(data=data, **{"max_tokens": 1500, **settings})
         self._port = 0
         self.start()
-        RunningServer.usual_port = RunningServer.usual_port or self._port
 
     def start(self) -> None:
         given = {} if self._tokenizer is None else {"model": self.model, "tokenizer": self._tokenizer}
@@ -114,7 +114,7 @@ class RunningServer:
         if not self._port:
             with suppress(SystemExit):  # so Werkzeug says that it is taken
                 return make_server("127.0.0.1", self.usual_port, self.app, threaded=True)
-        return make_server("127.0.0.1", self._port, self.app, threaded=True)
+        return make_server("127.0.0.1", self._port or free_port(), self.app, threaded=True)
 
     def stop(self) -> None:
         self._server.shutdown()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,8 @@ from types import SimpleNamespace
 import pytest
 from playwright.sync_api import expect
 
+from tests.free_port import free_port
+
 ANSWERED_WITHIN_MS = 180_000  # on a machine with other things to do
 READY_WITHIN_S = 300  # the first time it is fetched
 LAYERS, KV_HEADS, HEAD_DIM = 30, 3, 64  # of SmolLM2-135M
@@ -26,9 +27,7 @@ LAYERS, KV_HEADS, HEAD_DIM = 30, 3, 64  # of SmolLM2-135M
 
 @pytest.fixture(scope="module")
 def real_server(tmp_path_factory):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     folder = tmp_path_factory.mktemp("real")
     log = (folder / "log").open("w+")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CHAT_")}

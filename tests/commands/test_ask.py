@@ -5,10 +5,12 @@ import json
 import signal
 import sys
 import threading
+import time
 
 import pytest
 
 from app.__main__ import main
+from app.engine import EngineWorker
 from tests.scripted import ByteTokenizer, PlainByteTokenizer, ScriptedModel
 
 SUM = "123 × 456 is <|python_start|>123*456<|python_end|>, as you see."
@@ -122,13 +124,18 @@ def test_an_engine_that_fails_is_told_in_one_line(ask):
     assert status == 1 and "no more memory" in err.splitlines()[-1]
 
 
-def test_ctrl_c_stops_the_answer_and_keeps_what_was_written(ask):
-    model = ScriptedModel("one two three")
+def test_ctrl_c_stops_the_answer_and_keeps_what_was_written(ask, monkeypatch):
+    model, before, stopped = ScriptedModel("one two three"), signal.getsignal(signal.SIGINT), threading.Event()
+    cancel = EngineWorker.cancel
+    monkeypatch.setattr(EngineWorker, "cancel", lambda self, reply: (cancel(self, reply), stopped.set()))
     model.hold(after_tokens=3)
 
     def interrupt():
-        model.holding.wait(30)
+        model.holding.wait(300)
+        while signal.getsignal(signal.SIGINT) is before:  # nobody listens for it yet
+            time.sleep(0.01)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        stopped.wait(300)
         model.let_go()
 
     threading.Thread(target=interrupt).start()
@@ -145,7 +152,7 @@ def test_ctrl_c_while_the_answer_is_being_printed_loses_nothing(ask, monkeypatch
         def write(self, text):
             written.append(text)
             if text == "n":
-                model.holding.wait(30)
+                model.holding.wait(300)
                 signal.raise_signal(signal.SIGINT)
                 model.let_go()
             return len(text)

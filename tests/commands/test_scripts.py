@@ -47,7 +47,7 @@ def run(clone, script, *arguments, **environment):
     calls = clone.parent / "calls"
     calls.write_text("")
     process = subprocess.run([str(clone / script), *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd="/",
-                             env={"PATH": str(clone.parent / "bin"), "CALLS": str(calls), "FAILS": "", **environment}, timeout=60)
+                             env={"PATH": str(clone.parent / "bin"), "CALLS": str(calls), "FAILS": "", **environment}, timeout=300)
     return process, calls.read_text().splitlines()
 
 

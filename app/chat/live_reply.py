@@ -54,6 +54,11 @@ class LiveReply:
         self.parts = Parts.of(self.transcript.as_json(), is_finished=False)
 
     @property
+    def is_in_row(self) -> bool:
+        """Whether the row is this reply's: it uses the cache, and its turn has come."""
+        return self.request.use_cache and self.cached_tokens is not None and self.counts.reused + self.counts.read > 0
+
+    @property
     def last_reply(self) -> dict:
         return last_reply_numbers(self.counts)
 

@@ -66,7 +66,7 @@ class Strips:
     def _row(self, conversation: str, main: LiveReply | None, chat_ids: list[int]) -> tuple[Sequence[int], int]:
         """What the conversation's row holds, and how many that is."""
         snapshot = self._worker.snapshot()
-        if main and main.request.use_cache and main.cached_tokens is not None:
+        if main and main.is_in_row:
             ids = [*main.request.prompt_ids, *main.own_ids]
             return ids[:main.cached_tokens], main.cached_tokens
         cached = snapshot.cached_tokens.get(conversation, 0)
@@ -130,18 +130,18 @@ class Strips:
 
 
 class _Last:
-    """The last reply: what it found remembered, and what it read. One that is made without the cache leaves the row as
-    it was: all in it is remembered from before, and nothing of the reply is."""
+    """The last reply: what it found remembered, and what it read. One that is made without the cache, or was stopped
+    while it waited for its turn, leaves the row as it was: all in it is remembered from before, nothing is of the reply."""
 
     def __init__(self, reused: int, prompt: int):
         self._reused, self._prompt = reused, prompt
 
     @classmethod
     def of(cls, messages: Sequence[Message], main: LiveReply | None, in_row: int) -> _Last:
-        if main and main.request.use_cache and main.cached_tokens is not None:
+        if main and main.is_in_row:
             return cls(main.counts.reused, len(main.request.prompt_ids))
         stats = next((message.stats for message in reversed(messages) if message.stats), {})
-        if main and not main.request.use_cache or not stats.get("use_cache", True):
+        if main and not main.request.use_cache or not stats.get("use_cache", True) or stats and not _has_begun(stats):
             return cls(in_row, in_row)
         return cls(stats.get("reused_tokens", 0), stats.get("prompt_tokens", 0))
 
@@ -150,6 +150,10 @@ class _Last:
         if position >= self._prompt:
             return _told(cell, cell["source"])
         return _told(cell, "reused" if position < self._reused else "read")
+
+
+def _has_begun(stats: dict) -> bool:
+    return stats.get("reused_tokens", 0) + stats.get("read_tokens", 0) > 0
 
 
 def _told(cell: dict, origin: str) -> dict:

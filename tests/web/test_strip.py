@@ -180,6 +180,28 @@ def test_an_answer_that_was_replaced_without_the_cache_stays_in_the_row_and_belo
     assert {token["message"] for token in strip["waiting"]} == {done["message"]}
 
 
+def test_a_question_that_was_stopped_while_it_waited_for_its_turn_leaves_the_strip_as_it_was(serve):
+    server = serve(ScriptedModel("Yes."), rows=3)
+    browser, socket = start(server)
+    socket.ask("One?")
+    kept = strip_of(browser, socket.conversation)
+    server.model.hold(2)
+    others = [Browser(server).socket() for _ in range(2)]
+    others[0].send("Hold on")
+    wait_until(server.model.holding.is_set)
+    others[1].send("All at once", settings={"n": 3})  # needs more rows than are free, so all behind it wait
+    others[1].until("message", role="assistant")
+    socket.send("Two?", socket.conversation)
+    reply = socket.until("message", role="assistant")["id"]
+    socket.say("stop", conversation=socket.conversation, message=reply)
+    server.model.let_go()
+    assert socket.until("done")["reason"] == "cancelled"
+    socket.until("state", state="idle")
+    told = socket.of("strip")[-1]["tokens"]
+    assert [token["id"] for token in told] in ([token["id"] for token in kept["tokens"]], [])  # it may be forgotten by then
+    assert origins(told) == "u" * len(told)
+
+
 def test_an_evicted_chat_has_an_empty_strip_and_is_told_so(serve):
     browser, socket = start(serve(rows=1))
     socket.ask("One?")
@@ -199,8 +221,12 @@ def test_a_picked_answer_brings_its_own_tokens(serve):
     assert len(answers) == 3
     socket.say("pick", conversation=socket.conversation, message=answers[2]["id"])
     socket.until("strip")
-    tokens = strip_of(browser, socket.conversation)["tokens"]
-    assert {token["message"] for token in tokens if token["origin"] == "written"} == {answers[2]["id"]}
+
+    def authors():
+        tokens = strip_of(browser, socket.conversation)["tokens"]
+        return {token["message"] for token in tokens if token["origin"] == "written"}
+
+    wait_until(lambda: authors() == {answers[2]["id"]})
 
 
 def test_a_reply_that_goes_on_keeps_the_chances_it_had(serve):

@@ -143,6 +143,7 @@ const stories = mountStories({
   bar: element("story"),
   isBusy: asking.isBusy,
   conversation: () => channel.conversation,
+  begun: () => tour.close(), // one guide at a time
   send(text, { isEdit, settings: wanted }, settled) {
     const { n, ...own } = settings.current; // one answer, whatever was asked for
     const frame = isEdit ? { type: "edit", message: transcript.firstId } : { type: "send" };
@@ -166,7 +167,7 @@ const tour = mountTour({
   },
 });
 
-document.querySelectorAll("[data-tour-start]").forEach((opener) => opener.addEventListener("click", stories.end)); // one guide at a time
+document.querySelectorAll("[data-tour-start]").forEach((opener) => opener.addEventListener("click", stories.end));
 
 const stopping = mountStopping({ channel, transcript, slow, notice, takeBack: asking.takeBack });
 const answering = mountAnsweringAgain({ channel, settings, notice, confirm, isBusy: asking.isBusy, focus: () => composer.focus() });
@@ -188,9 +189,15 @@ function apply(event) {
   tour.receive(event);
   if (event.type === "cache") sidebar.tokens(event.cache.conversation?.tokens);
   if (event.type === "done") ended(event);
-  if (event.type === "snapshot" && !asking.isBusy()) stopping.forget(); // what was to be stopped has ended meanwhile
+  if (hasEndedUnheard(event)) stopping.forget();
   if (["done", "message", "snapshot"].includes(event.type) || event.code === "evicted") counter.refresh();
   stopping.goOn();
+}
+
+/** Whether an event shows, after the line was broken, that what was to be stopped has ended meanwhile. */
+function hasEndedUnheard(event) {
+  const isTold = event.type === "snapshot" || (event.type === "message" && event.repeat && event.role === "assistant");
+  return isTold && !asking.isBusy();
 }
 
 /** Goes on in slow motion where the page before this one was left. */
@@ -202,7 +209,7 @@ function resume() {
 }
 
 function refused(event) {
-  notice.show(event.text || say("notice.too_long", { bytes: "", limit: "" }));
+  notice.show(event.text || say("notice.too_long_to_send"));
 }
 
 function renamed(event) {

@@ -90,7 +90,7 @@ def _attend_rows(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, window: i
         k, v = k[:, :, first:], v[:, :, first:]
     if num_new == 1:
         return _attend_with_one(q, k, v)
-    if mask is not None and k.shape[2] >= 512 and q.dtype != torch.float32 and not q.is_cuda:
+    if mask is not None and k.shape[2] >= 512 and q.dtype != torch.float32 and q.device.type == "cpu":
         # From so many keys on, PyTorch's 16-bit CPU kernel is the slower way for a piece of a text.
         return _attend_to_many(q, k, v, mask, window)
     y = F.scaled_dot_product_attention(q.transpose(1, 2), k, v, attn_mask=mask, is_causal=mask is None,
@@ -125,7 +125,7 @@ def _attend_with_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     per_head = num_heads // num_kv_heads
     q = q.view(num_rows, num_kv_heads, per_head, head_dim)
     missing = -per_head % 4
-    if missing > 0 and q.dtype != torch.float32 and not q.is_cuda:
+    if missing > 0 and q.dtype != torch.float32 and q.device.type == "cpu":
         # PyTorch's 16-bit CPU kernel is faster for four queries than for three, and far faster than for one.
         y = F.scaled_dot_product_attention(F.pad(q, [0, 0, 0, missing]), k, v)[:, :, :per_head]
     else:

@@ -7,8 +7,8 @@ import { tab } from "./storage.js";
 import { say } from "./words.js";
 
 /** `send(text, {isEdit, settings}, settled)` asks a question; `isBusy()`: none can be asked now; `conversation()`: the chat
-    of this page, or null. */
-export function mountStories({ welcome, bar, send, isBusy, conversation }) {
+    of this page, or null. `begun()` is told when a story begins. */
+export function mountStories({ welcome, bar, send, isBusy, conversation, begun }) {
   const story = makeStory(tab.get("story"));
   const next = bar.querySelector("[data-action=next]");
   if (story.now && story.now.conversation !== conversation()) story.end();
@@ -44,6 +44,7 @@ export function mountStories({ welcome, bar, send, isBusy, conversation }) {
     if (isBusy()) return;
     send(textOf(coming), { isEdit: coming.isEdit, settings: story.settings(coming.name) }, (isTaken) => {
       if (!isTaken) return;
+      if (coming.step === 1) begun();
       story.asked(coming.name, coming.step);
       story.belongsTo(conversation());
       changed();

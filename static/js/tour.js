@@ -87,6 +87,11 @@ export function mountTour({ card, openers, page }) {
     card.querySelector("[data-slot=title]").focus({ preventScroll: true });
   }
 
+  function close() {
+    tour.close();
+    changed();
+  }
+
   const acts = {
     next: () => go(tour.next),
     skip: () => go(tour.next),
@@ -94,8 +99,7 @@ export function mountTour({ card, openers, page }) {
     suggest: () => (tour.name === "edit" ? page.edit : page.ask)(suggestionFor(tour.name, null)),
     forget: () => page.forget(),
     close() {
-      tour.close();
-      changed();
+      close();
       page.focus?.();
     },
   };
@@ -144,6 +148,8 @@ export function mountTour({ card, openers, page }) {
       tour.did(name, figures);
       changed();
     },
+    /** Another guide takes its place. */
+    close,
     paint: () => { if (tour.isOpen) paint(); },
   };
 }

@@ -120,6 +120,15 @@ def test_one_guide_at_a_time_the_tour_takes_the_place_of_a_story(serve, visit):
     expect(chat.story_look).to_be_hidden()
 
 
+def test_a_story_takes_the_place_of_the_tour(serve, visit):
+    chat = visit(serve(ScriptedModel("Something.")))
+    chat.page.locator("[data-tour-start]:visible").first.click()
+    expect(chat.page.get_by_test_id("tour")).to_be_visible()
+    begin(chat, "remembers")
+    expect(chat.story_look).to_be_visible()
+    expect(chat.page.get_by_test_id("tour")).to_be_hidden()
+
+
 def test_another_chat_is_without_the_story(serve, visit):
     chat = visit(serve(ScriptedModel("Something.")))
     begin(chat, "long")

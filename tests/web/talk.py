@@ -16,9 +16,10 @@ from werkzeug.serving import make_server
 from app import create_app
 from app.chat.turn_story import SENTENCES
 from app.settings import Settings
+from tests.free_port import free_port
 from tests.scripted import ByteTokenizer, ScriptedModel
 
-PATIENCE_S = 30
+PATIENCE_S = 60  # a busy machine is slow, not wrong
 
 
 class RunningServer:
@@ -28,7 +29,7 @@ class RunningServer:
         self.model = model or ScriptedModel("Hello.")
         self.tokenizer = tokenizer or ByteTokenizer()
         self._settings = Settings(data=data, **{"temperature": 0.0, **settings})
-        self.port = 0
+        self.port = free_port()
         self.start(waits)
 
     def start(self, waits=True) -> None:
@@ -157,6 +158,11 @@ class Socket:
             done = event if event["type"] == "done" else done
             if done and event["type"] == "state" and event["state"] in ("idle", "failed"):
                 return done
+
+    def until_taken(self) -> None:
+        """Until the server has taken all that was said."""
+        self.say("ping")
+        self.until("pong")
 
     def of(self, type) -> list[dict]:
         return [event for event in self.heard if event["type"] == type]

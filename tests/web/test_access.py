@@ -191,7 +191,7 @@ def test_while_the_model_loads_pages_say_so_and_a_question_waits_for_it(tmp_path
 
     class Slow(ScriptedModel):
         def get_device(self):
-            loaded.wait(20)
+            loaded.wait(300)
             return super().get_device()
 
     server = RunningServer(tmp_path, Slow("Hello."), waits=False)

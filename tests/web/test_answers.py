@@ -121,8 +121,9 @@ def test_the_chat_goes_on_in_the_row_of_the_picked_one_and_the_others_are_free(t
     wait_until(lambda: list(table.rows()) == [table.socket.conversation])
     told = table.socket.until("event", code="picked")
     assert told["figures"]["rows"] == 2 and told["figures"]["tokens"] == 2 * (6 + 4)
-    cache = table.socket.until("cache")["cache"]
-    assert "copies" not in cache and cache["pool"]["rows_used"] == 1
+    while (cache := table.socket.until("cache")["cache"])["pool"]["rows_used"] > 1:  # told before the engine came to it
+        pass
+    assert "copies" not in cache
     assert table.line() == ["hi", text]
     table.settings["n"] = 1
     table.ask("more")
@@ -188,7 +189,7 @@ def test_stopping_one_lets_the_others_go_on(serve):
 
 
 def test_picking_one_stops_those_that_are_still_written(serve):
-    model = ScriptedModel("x" * 300, seconds_per_token=0.002)
+    model = ScriptedModel("x" * 300, seconds_per_token=0.2)  # none comes to its end here
     table = Table(serve(model))
     table.socket.send("hi", settings=table.settings)
     answers = [table.socket.until("message", role="assistant")["id"] for _ in range(3)]
@@ -197,6 +198,7 @@ def test_picking_one_stops_those_that_are_still_written(serve):
     table.socket.until("done", message=answers[1])
     kept = len(table.store.message(answers[1]).ids)
     table.pick(answers[1])
+    model.seconds_per_token = 0
     table.socket.until("state", state="idle")
     assert {event["reason"] for event in table.socket.of("done")} == {"cancelled"}
     wait_until(lambda: list(table.rows()) == [table.socket.conversation])
@@ -212,8 +214,9 @@ def test_a_second_tab_and_a_reload_see_the_same_answers_in_mid_stream(serve):
     model.hold(6)
     table.socket.send("hi", settings=table.settings)
     wait_until(model.holding.is_set)
-    for _ in range(3):
-        table.socket.until("token")
+    answers = [table.socket.until("message", role="assistant")["id"] for _ in range(3)]
+    for id in answers:
+        table.socket.until("token", message=id)
     question, first = table.look()["messages"]
     views = [first, *first["others"]]
     assert [view["state"] for view in views] == ["writing"] * 3 and all(view["tail"] for view in views)
@@ -222,6 +225,7 @@ def test_a_second_tab_and_a_reload_see_the_same_answers_in_mid_stream(serve):
     tab.say("open", conversation=table.socket.conversation)
     snapshot = tab.until("snapshot")
     assert [other["id"] for other in snapshot["messages"][1]["others"]] == [view["id"] for view in views[1:]]
+    views = [snapshot["messages"][1], *snapshot["messages"][1]["others"]]  # more may have been told meanwhile
     model.let_go()
     table.socket.until("state", state="idle")
     tab.until("state", state="idle")

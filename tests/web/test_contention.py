@@ -10,7 +10,7 @@ from wsproto.events import AcceptConnection, TextMessage
 from wsproto.events import Request as Upgrade
 
 from app.chat import hub as hub_module
-from app.chat import vanished
+from app.chat import publisher, vanished
 from app.web import steady_socket as steady_socket_module
 from tests.scripted import ScriptedModel
 from tests.web.talk import Browser, wait_until
@@ -25,18 +25,30 @@ def begin(server, browser=None, **fields):
     return socket, socket.until("message", role="assistant")["id"]
 
 
+def begin_held(server):
+    """As `begin`, and the model waits in the middle of the reply."""
+    server.model.hold(5)
+    socket, reply = begin(server)
+    wait_until(server.model.holding.is_set)
+    socket.until("token")
+    return socket, reply
+
+
 def texts(server, conversation):
     return [message.text for message in server.replies.store.messages(conversation)]
 
 
 # --- stop
 
-def test_a_question_right_behind_a_stop_is_answered_and_only_the_old_answer_is_cut(serve):
-    server = serve(ScriptedModel(SLOW, "whole", seconds_per_token=0.01))
-    socket, reply = begin(server)
-    socket.until("token")
+def test_a_question_right_behind_a_stop_is_answered_and_only_the_old_answer_is_cut(serve, monkeypatch):
+    monkeypatch.setattr(publisher, "STOPPED_WITHIN_S", 60)
+    server = serve(ScriptedModel(SLOW, "whole"))
+    socket, reply = begin_held(server)
     socket.say("stop", conversation=socket.conversation, message=reply)
+    socket.say("ping")
     socket.send("more", socket.conversation)
+    socket.until("pong")  # the stop is taken, and the question waits for the model, which is let go only now
+    server.model.let_go()
     assert socket.until("done", message=reply)["reason"] == "cancelled"
     done = socket.until("done")
     assert (done["reason"], done["html"]) == ("stop", "<p>whole</p>\n")
@@ -45,14 +57,17 @@ def test_a_question_right_behind_a_stop_is_answered_and_only_the_old_answer_is_c
 
 
 @pytest.mark.parametrize("kind", ["regenerate", "edit", "continue"])
-def test_other_wishes_right_behind_a_stop_are_fulfilled_too(serve, kind):
-    server = serve(ScriptedModel(SLOW, seconds_per_token=0.005))
-    socket, reply = begin(server)
+def test_other_wishes_right_behind_a_stop_are_fulfilled_too(serve, monkeypatch, kind):
+    monkeypatch.setattr(publisher, "STOPPED_WITHIN_S", 60)
+    server = serve(ScriptedModel(SLOW))
+    socket, reply = begin_held(server)
     question = socket.of("message")[0]["id"]
-    socket.until("token")
     socket.say("stop", conversation=socket.conversation, message=reply)
+    socket.say("ping")
     fields = {"message": question, "text": "ho"} if kind == "edit" else {"message": reply}
     socket.say(kind, conversation=socket.conversation, **fields)
+    socket.until("pong")
+    server.model.let_go()
     assert socket.until("done")["reason"] == "cancelled"
     assert socket.until("done")["reason"] == "stop"
     assert socket.of("error") == []
@@ -70,14 +85,18 @@ def test_a_stop_that_comes_after_the_next_question_ends_nothing(serve):
 
 
 def test_many_stops_at_once_from_two_tabs_end_a_reply_once(serve):
-    server = serve(ScriptedModel(SLOW, "next", seconds_per_token=0.01))
+    server = serve(ScriptedModel(SLOW, "next"))
     browser = Browser(server)
+    server.model.hold(5)
     first, reply = begin(server, browser)
     second = browser.socket()
     second.say("open", conversation=first.conversation, after=0)
     second.until("token")
     for socket in (second, first, second, second):
         socket.say("stop", conversation=first.conversation, message=reply)
+    for socket in (first, second):
+        socket.until_taken()
+    server.model.let_go()
     for socket in (first, second):
         assert socket.until("done")["reason"] == "cancelled"
         socket.until("state", state="idle")
@@ -93,8 +112,7 @@ def test_a_stop_inside_of_a_tool_call_ends_it_unfinished_and_the_chat_goes_on(se
     socket, reply = begin(server)
     wait_until(model.holding.is_set)
     socket.say("stop", conversation=socket.conversation, message=reply)
-    socket.say("ping")
-    socket.until("pong")
+    socket.until_taken()
     model.let_go()
     assert socket.until("done")["reason"] == "cancelled"
     stored = server.replies.store.message(reply)
@@ -123,7 +141,7 @@ def test_a_chat_deleted_while_it_waits_leaves_the_queue_and_the_others_move_up(s
 
 def test_whoever_vanished_makes_way_for_one_who_waits(serve, monkeypatch):
     monkeypatch.setattr(vanished, "MAKES_WAY_AFTER_S", 0.1)
-    server = serve(ScriptedModel("word " * 400, seconds_per_token=0.01), rows=1, max_tokens=2000)
+    server = serve(ScriptedModel("word " * 400, seconds_per_token=0.05), rows=1, max_tokens=2000)
     browser = Browser(server)
     gone, reply = begin(server, browser)
     gone.until("token")
@@ -132,7 +150,7 @@ def test_whoever_vanished_makes_way_for_one_who_waits(serve, monkeypatch):
     stored = wait_until(lambda: (m := server.replies.store.message(reply)).reason and m)
     assert stored.reason == "cancelled" and stored.text
     waiting.until("token")
-    assert "somebody else waited" in browser.get(f"/c/{gone.conversation}").text
+    wait_until(lambda: "somebody else waited" in browser.get(f"/c/{gone.conversation}").text)
 
 
 def test_whoever_vanished_is_let_on_while_nobody_waits_and_so_is_one_who_came_back(serve, monkeypatch):
@@ -144,6 +162,7 @@ def test_whoever_vanished_is_let_on_while_nobody_waits_and_so_is_one_who_came_ba
     gone.kill()
     again = browser.socket()
     again.say("open", conversation=gone.conversation, after=0)
+    again.until("message")  # it listens
     waiting, _ = begin(server)
     assert again.until("done")["reason"] == back.until("done")["reason"] == waiting.until("done")["reason"] == "stop"
 
@@ -184,14 +203,19 @@ def test_of_two_tabs_that_send_at_once_one_is_answered_and_the_other_is_told_so(
         sender.start()
     for sender in senders:
         sender.join()
-    for tab in tabs:
-        tab.until("done")
-        tab.until("state", state="idle")
+    for number, tab in enumerate(tabs):
+        while not (answered(tab, number) and len(tab.of("done")) == 2 and tab.of("state")[-1]["state"] == "idle"):
+            tab.next()
     errors = [event for tab in tabs for event in tab.of("error")]
     assert [error["code"] in ("busy", "stale") for error in errors] == [True]
     refused = int(errors[0]["request"][-1])
     assert texts(server, conversation) == ["hi", "one", f"from tab {1 - refused}", SLOW.strip() + " "]
     assert tabs[refused].ask("again", conversation, base=tabs[refused].of("message")[-1]["id"])["reason"] == "stop"
+
+
+def answered(tab, number) -> bool:
+    """Whether the server took its question, or refused it."""
+    return any(event.get("request") == f"tab {number}" for event in tab.heard)
 
 
 def test_the_same_request_from_two_connections_at_once_is_done_once(serve):
@@ -207,7 +231,7 @@ def test_the_same_request_from_two_connections_at_once_is_done_once(serve):
 
 
 def test_while_a_prompt_is_read_it_is_not_edited_and_a_delete_ends_it(serve):
-    server = serve(ScriptedModel("never said", seconds_per_read=0.05), context=8192)
+    server = serve(ScriptedModel("never said", seconds_per_read=1.0), context=8192)  # it is not read to its end here
     socket = Browser(server).socket()
     socket.send("x" * 5000)
     question = socket.until("message", role="user")["id"]
@@ -216,6 +240,7 @@ def test_while_a_prompt_is_read_it_is_not_edited_and_a_delete_ends_it(serve):
     assert socket.until("error")["code"] == "busy"
     socket.say("delete", conversation=socket.conversation)
     assert socket.until("conversation")["deleted"]
+    server.model.seconds_per_read = 0
     wait_until(lambda: server.worker.snapshot().pool.rows_used == 0)
     assert Browser(server).socket().ask("next")["reason"] == "stop"
 
@@ -251,7 +276,7 @@ class StuckReader:
 
 
 def test_a_stuck_reader_holds_nobody_up_is_let_go_and_may_resume_by_number(serve, monkeypatch):
-    monkeypatch.setattr(steady_socket_module, "SEND_TIMEOUT_S", 1)
+    monkeypatch.setattr(steady_socket_module, "SEND_TIMEOUT_S", 5)
     server = serve(ScriptedModel("one", "two " * 60, seconds_per_token=0.005), context=8192)
     browser = Browser(server)
     other = browser.socket()
@@ -264,11 +289,19 @@ def test_a_stuck_reader_holds_nobody_up_is_let_go_and_may_resume_by_number(serve
     wait_until(lambda: outbox.channels)
     for _ in range(2500):  # each is answered with the large question again: more than the system holds for a reader
         stuck.say({"type": "send", "text": "again", "conversation": conversation, "request": "large"})
-    start = len(other.heard)
-    monkeypatch.setattr(hub_module, "OUTBOX_EVENTS", 40)
-    assert other.ask("more", conversation)["reason"] == "stop"
+    really = outbox.put
+
+    def put_into_a_small_one(frame):
+        with monkeypatch.context() as patch:
+            patch.setattr(hub_module, "OUTBOX_EVENTS", 20)
+            return really(frame)
+
+    monkeypatch.setattr(outbox, "put", put_into_a_small_one)
+    while not outbox.overflowed:  # at first it may still be busy with what it was asked for
+        seen, start = other.heard[-1]["seq"], len(other.heard)
+        assert other.ask("more", conversation)["reason"] == "stop"
+        assert outbox.overflowed or outbox in server.replies.hub._outboxes
     assert Browser(server).socket().ask("hi")["reason"] == "stop"
-    assert outbox.overflowed
     wait_until(lambda: outbox not in server.replies.hub._outboxes)
     stuck.socket.close()
     monkeypatch.undo()

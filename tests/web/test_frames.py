@@ -139,7 +139,7 @@ def test_a_frame_over_the_limit_closes_with_1009(shared_server, size):
     except OSError:  # closed while this was still on its way
         pass
     with pytest.raises(ConnectionClosed) as closed:
-        socket.client.receive(timeout=20)
+        socket.client.receive(timeout=60)
     assert closed.value.reason == 1009
     assert Browser(shared_server).socket().ask("hi")["reason"] == "stop"
 

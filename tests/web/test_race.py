@@ -1,5 +1,7 @@
 """The race over the socket: asked for, followed, come back to, stopped; one at a time, and each for its own browser."""
 
+import threading
+
 import pytest
 
 from app.chat import race as races
@@ -45,16 +47,33 @@ def test_both_lanes_are_told_token_for_token(browser):
     assert all(event["max_tokens"] == 50 for event in socket.of("race")[1:-1])
 
 
-def test_while_it_is_measured_each_lane_is_told_as_far_as_it_is(held):
+class HeldInBothLanes(ScriptedModel):
+    """Waits after three tokens, with the cache and without."""
+
+    def __init__(self, said):
+        super().__init__(said)
+        self.may_read_again = threading.Event()
+
+    def forward(self, ids, kv_cache=None):
+        if kv_cache is None and ids[0, -3:].tolist() == list(SAID[:3].encode()):
+            self.may_read_again.wait(300)
+        return super().forward(ids, kv_cache)
+
+
+def test_while_it_is_measured_each_lane_is_told_as_far_as_it_is(serve):
+    held = serve(HeldInBothLanes(SAID))
+    held.model.hold(after_tokens=3)
     browser = Browser(held)
     socket = browser.socket()
     socket.say("race", text="Tell me a story", max_tokens=10)
     socket.until("race", state="begun")
-    assert held.model.holding.wait(30)
+    assert held.model.holding.wait(60)
     now = until_measured(browser.socket(), socket.of("race")[0]["race"], 3)  # one who comes later hears all of it
     assert (now["state"], now["cached"]["text"], now["cached"]["done"]) == ("cached", SAID[:3], 3)
     assert now["uncached"] == {"done": 0, "text": "", "seconds": 0.0, "positions": 0}
     held.model.let_go()
+    socket.until("race", state="uncached")
+    held.model.may_read_again.set()
     measured = result(socket)
     assert now["cached"]["seconds"] == pytest.approx(sum(measured["cached"]["seconds"][:3]), abs=1e-5)
     assert now["cached"]["positions"] == measured["cached"]["positions"][2]
@@ -159,10 +178,9 @@ def test_it_can_be_stopped(held):
     socket = Browser(held).socket()
     socket.say("race", text="Hello")
     race = socket.until("race", state="begun")["race"]
-    assert held.model.holding.wait(30)
+    assert held.model.holding.wait(60)
     socket.say("race_stop", race=race)
-    socket.say("ping")
-    socket.until("pong")  # the wish to stop has been taken
+    socket.until_taken()
     held.model.let_go()
     socket.until("race", state="stopped")
     socket.say("race", text="Hello")
@@ -175,7 +193,7 @@ def test_a_race_that_nobody_watches_is_stopped(held, monkeypatch):
     socket = Browser(held).socket()
     socket.say("race", text="Hello")
     socket.until("race", state="begun")
-    assert held.model.holding.wait(30)
+    assert held.model.holding.wait(60)
     socket.close()
     running = held.app.extensions["glasschat"].races
     live = running._running
@@ -184,8 +202,8 @@ def test_a_race_that_nobody_watches_is_stopped(held, monkeypatch):
     monkeypatch.setattr(live, "_worker", Watched(live._worker, stopped))
     wait_until(lambda: stopped)
     held.model.let_go()
-    wait_until(lambda: running._running is None)
-    assert live.told["state"] == "stopped"
+    wait_until(lambda: live.told["state"] == "stopped")
+    assert running._running is None
 
 
 class Watched:

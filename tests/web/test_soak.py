@@ -58,7 +58,8 @@ def test_two_hundred_sockets_opened_begun_and_killed_leave_rows_threads_and_file
     wait_until(lambda: not server.replies.publisher._live)
     pool = server.worker.snapshot().pool
     assert pool.rows_used <= pool.rows
-    after = rest_of(lambda: Gauges.of(os.getpid()), lambda gauges: gauges.threads <= before.threads + 4)
+    after = rest_of(lambda: Gauges.of(os.getpid()), lambda gauges: gauges.threads <= before.threads + 4 and gauges.files <= before.files + 4,
+                    patience_s=60)
     assert after.threads <= before.threads + 4 and after.files <= before.files + 4  # the 201st still listens
     wait_until(lambda: len(server.replies.hub._outboxes) <= 2)
     server.worker.forget("nobody")  # and the engine thread finds its books in order when it rests

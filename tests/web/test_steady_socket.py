@@ -14,7 +14,7 @@ def pair():
     other = socket.create_connection(listener.getsockname())
     raw, _ = listener.accept()
     listener.close()
-    other.settimeout(10)
+    other.settimeout(60)
     yield SteadySocket(raw), other
     raw.close()
     other.close()
@@ -35,7 +35,7 @@ def test_what_is_sent_together_goes_out_at_the_end_and_in_order(pair):
         other.setblocking(False)
         with pytest.raises(BlockingIOError):
             other.recv(10)
-    other.settimeout(10)
+    other.settimeout(60)
     assert other.recv(100) == b"one two"
 
 
@@ -46,7 +46,7 @@ def test_a_send_is_whole_however_slowly_the_other_side_reads(pair):
     sender.start()
     assert read_all(other) == data
     other.close()
-    sender.join(10)
+    sender.join(60)
 
 
 def test_two_threads_do_not_mix_what_they_send(pair):
@@ -69,7 +69,7 @@ def test_the_last_words_are_heard_though_unread_data_waits(pair):
     closing.start()
     assert read_all(other) == b"goodbye"
     other.close()
-    closing.join(10)
+    closing.join(60)
 
 
 def test_nothing_more_is_read_while_too_much_waits(pair):
@@ -84,7 +84,7 @@ def test_nothing_more_is_read_while_too_much_waits(pair):
     reader.join(0.1)
     assert got == []
     is_busy.clear()
-    reader.join(10)
+    reader.join(60)
     assert got == [b"more"]
 
 
@@ -95,5 +95,5 @@ def test_a_reader_that_waits_is_woken_by_the_end(pair):
     reader = threading.Thread(target=lambda: got.append(steady.recv(10)))
     reader.start()
     steady.abort()
-    reader.join(10)
+    reader.join(60)
     assert got == [b""]

@@ -277,10 +277,10 @@ def test_through_the_worker_it_is_measured_and_the_pace_is_known_afterwards():
     worker, events = EngineWorker(lambda: (TinyModel(), TOKENIZER), context=96, warm_up=False), queue.Queue()
     worker.start()
     try:
-        worker.wait_ready(20)
+        worker.wait_ready(60)
         assert worker.race_pace is None
         worker.race(RaceRequest("race", PROMPT, 5), events.put)
-        while not isinstance(event := events.get(timeout=20), RaceFinished):
+        while not isinstance(event := events.get(timeout=60), RaceFinished):
             pass
         assert event.outcome == "done" and worker.race_pace == event.pace
         worker.stop_race("race")  # has ended: nothing happens

@@ -11,7 +11,7 @@ class RacePage:
     """Hooks are had as on `ChatPage`: `race.speedup` is the element with the hook `race-speedup`."""
 
     def __init__(self, chat_page):
-        self.page, self.server = chat_page.page, chat_page.server
+        self._chat, self.page, self.server = chat_page, chat_page.page, chat_page.server
 
     def __getattr__(self, name: str) -> Locator:
         return self.page.get_by_test_id("race-" + name.replace("_", "-"))
@@ -22,6 +22,11 @@ class RacePage:
         if tokens is not None:
             self.length.fill(str(tokens))
         self.start.click()
+
+    def stop_while_held(self) -> None:
+        """Press Stop, and wait until that waits for the engine, whose model is held."""
+        self.stop.click()
+        self._chat.wait_until(self.server.parts.worker._commands.qsize)
 
     def run_to_the_end(self, text: str, tokens: int | None = None) -> float:
         """-> how many times faster."""

@@ -35,14 +35,14 @@ def test_the_length_of_measuring_is_told_before(serve, open_race):
 
 
 def test_while_it_is_measured_it_tells_so_and_can_be_stopped(serve, open_race):
-    model = ScriptedModel(STORY, seconds_per_token=0.1)  # slow enough for a stop to come in time
+    model = ScriptedModel(STORY)
     model.hold(after_tokens=5)
     race = open_race(model)
     race.run("Hello", 20)
     expect(race.narrator).to_contain_text("Measuring the lane that remembers, alone. 5 of 20 tokens")
     expect(race.progress).to_be_visible()
     expect(race.start).to_be_hidden()
-    race.stop.click()
+    race.stop_while_held()
     expect(race.narrator).to_contain_text("Stopping…")
     model.let_go()
     expect(race.narrator).to_contain_text("Stopped.")
@@ -138,7 +138,6 @@ def test_a_restarted_server_no_longer_has_the_race_and_the_page_says_so(serve, o
     race = open_race(model)
     race.run("Hello", 20)
     expect(race.narrator).to_contain_text("Measuring")
-    model.let_go()
     race.server.restart()
     expect(race.narrator).to_contain_text("no longer has it")
     assert race.run_to_the_end("Hello", 20) > 0

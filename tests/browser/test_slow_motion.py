@@ -86,7 +86,7 @@ def test_no_character_is_shown_by_halves_and_none_is_lost(serve, visit):
     chat.page.keyboard.press("Space")
     for _ in said.encode():
         chat.page.keyboard.press("Space")
-        chat.page.wait_for_timeout(60)
+        chat.wait_for_frames(3)
         assert said.startswith(chat.page.evaluate(TEXT))
     press_to_the_end(chat)
     assert chat.page.evaluate(TEXT) == said
@@ -99,8 +99,10 @@ def test_what_the_calculator_puts_in_is_shown_token_by_token_too(serve, visit):
     expect(chat.slow_ahead).to_contain_text("the model has finished")
     seen = []
     while chat.stop.is_visible():
+        before = chat.slow_shown.inner_text()
         chat.page.keyboard.press("Space")
-        chat.page.wait_for_timeout(40)
+        expect(chat.slow_shown).not_to_have_text(before)
+        chat.wait_for_frames(3)
         seen.append((chat.slow_shown.inner_text(), chat.number("forced-tokens")))
     forced = [number for told, number in seen if "put in by the calculator" in told]
     assert forced == list(range(1, chat.numbers()["last_reply"]["forced"] + 1))
@@ -150,7 +152,7 @@ def test_stop_shows_what_was_written_until_then(serve, visit):
     expect(chat.slow_ahead).to_contain_text("the model has written 30 tokens more")
     chat.page.keyboard.press("Space")
     chat.page.keyboard.press("Space")
-    chat.stop.click()
+    chat.stop_while_held()
     server.model.let_go()
     shown = chat.wait_for_end()
     assert shown.startswith(("word " * 6).strip())

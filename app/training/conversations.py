@@ -14,7 +14,6 @@ from app.training.counts import Counts, expression_for
 from app.training.numbers import whole
 from app.training.ordinary import SYSTEMS
 from app.training.own_answers import whole_answers
-from app.training.scenes import scene_question, scene_talk
 from app.training.sums import KINDS, POWERS, asked_for
 from app.training.typed import as_typed
 from app.training.word_problems import story
@@ -51,9 +50,7 @@ class Conversations:
 
     def any(self, rng: random.Random) -> dict:
         kind = rng.random()
-        if kind < 0.26:
-            messages = self.scene(rng)
-        elif kind < 0.74:
+        if kind < 0.74:
             messages = self._question(rng)
             while rng.random() < 0.4 and len(messages) < 6:  # one question after the other
                 messages += self._question(rng)
@@ -73,16 +70,11 @@ class Conversations:
         return {"messages": messages}
 
     def _question(self, rng: random.Random) -> list[dict]:
-        return self.sum(rng) if rng.random() < 0.83 else self.count(rng)
+        return self.sum(rng) if rng.random() < 0.8 else self.count(rng)
 
     def sum(self, rng: random.Random) -> list[dict]:
-        return _worked_out(rng, *self._solvable(rng))
-
-    def scene(self, rng: random.Random) -> list[dict]:
-        """Several questions about the same facts."""
-        asked = scene_talk(rng)
-        return [message for question, expression, unit in asked
-                for message in _worked_out(rng, as_typed(question, rng), expression, unit)]
+        question, expression, unit = self._solvable(rng)
+        return [_user(question), _assistant([*block(expression), text(_sum_answer(rng, expression, unit))])]
 
     def count(self, rng: random.Random) -> list[dict]:
         question, expression, (part, word) = self._counts.ask(rng)
@@ -90,7 +82,7 @@ class Conversations:
 
     def _solvable(self, rng: random.Random):
         while True:
-            kinds, weights = zip(*KINDS, (story, 30), (scene_question, 30))
+            kinds, weights = zip(*KINDS, (story, 34))
             question, expression, unit = rng.choices(kinds, weights)[0](rng)
             if use_calculator(expression) is not None:
                 return as_typed(question, rng), expression, unit
@@ -102,7 +94,7 @@ class Conversations:
         result = messages[1]["content"][1]["text"]
         for _ in range(rng.choice([1, 1, 2])):
             question, expression = self._next_step(rng, result)
-            messages += _worked_out(rng, question, expression, None)
+            messages += [_user(question), _assistant([*block(expression), text(_sum_answer(rng, expression, None))])]
             result = use_calculator(expression)
         return messages
 
@@ -127,7 +119,7 @@ class Conversations:
             other = re.sub(rf"(?<![\d.,]){old}(?![\d.,])", new, expression)
             if new != old and use_calculator(other) is not None:
                 break
-        return [*_worked_out(rng, question, expression, unit),
+        return [_user(question), _assistant([*block(expression), text(_sum_answer(rng, expression, unit))]),
                 _user(rng.choice(CHANGES).format(new=new, old=old)),
                 _assistant([*block(other), text(_sum_answer(rng, other, unit))])]
 
@@ -198,10 +190,6 @@ def _count_answer(rng: random.Random, expression: str, part: str, word: str) -> 
     result = use_calculator(expression)
     form = rng.choice(ONE_ANSWERS if result == "1" else COUNT_ANSWERS)
     return form.format(r=result, l=part, w=word, t=f"{result} time" if result == "1" else f"{result} times")
-
-
-def _worked_out(rng: random.Random, question: str, expression: str, unit: str | None) -> list[dict]:
-    return [_user(question), _assistant([*block(expression), text(_sum_answer(rng, expression, unit))])]
 
 
 def _user(content: str) -> dict:

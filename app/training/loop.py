@@ -27,7 +27,7 @@ class Recipe:
     """All that decides what comes out, beside the code and the published model."""
 
     seed: int = 1
-    steps: int = 1250
+    steps: int = 1400
     sums_a_step: int = 8
     ordinary_a_step: int = 4
     own_answers: int = 2000
@@ -38,7 +38,7 @@ class Recipe:
     hold: float = 12.0  # weight of the divergence from the published model, in nats a token
     early_hold: float = 5.0  # and in the first steps, while most is learned
     early_steps: int = 360
-    mark_hold: float = 0.5  # weight of what a tool mark's log-likelihood in the model's own answers is above mark_limit
+    mark_hold: float = 0.3  # weight of what a tool mark's log-likelihood in the model's own answers is above mark_limit
     mark_limit: float = -7.0
     processes: int = 2
 

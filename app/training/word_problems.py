@@ -33,36 +33,28 @@ def story(rng: random.Random):
     money, {d} {e} decimals, {p} a percentage, {y} {z} years; {n} {o} are names, {t} {s} things, {x} boxes.
     """
     form, formula, unit = rng.choice(forms_of("stories"))
-    question = chosen(form, rng)
-    values, shown = fitting(rng, formula)
+    question = re.sub(r"\[([^]]*)\]", lambda choice: rng.choice(choice[1].split("/")), form)
+    values, shown = _fitting(rng, formula)
     text = question.format(**shown)
     if question.startswith("{"):
         text = text[:1].upper() + text[1:]
     return rng.choice(PREFIXES) + text, formula.format(**values), values.get(unit, unit) or None
 
 
-def chosen(form: str, rng: random.Random) -> str:
-    """One of each [one/another]."""
-    return re.sub(r"\[([^]]*)\]", lambda choice: rng.choice(choice[1].split("/")), form)
-
-
-def fitting(rng: random.Random, formula: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Numbers that go well together: see `fits`. One story in eight may have an odd result."""
-    is_even = rng.random() < 0.88
+def _fitting(rng: random.Random, formula: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Numbers whose result is above nothing and, but for one story in eight, has no more than two decimals."""
+    must_be_even = rng.random() < 0.88
     for _ in range(DRAWS):
-        values, shown = drawn(rng, formula)
-        if fits(formula.format(**values), is_even):
+        values, shown = _drawn(rng, formula)
+        result = use_calculator(formula.format(**values))
+        if result is None or float(result) <= 0:
+            continue
+        if not must_be_even or len(result.partition(".")[2]) <= 2:
             break
     return values, shown
 
 
-def fits(expression: str, is_even: bool) -> bool:
-    """Whether a story may end so: in something above nothing, and if `is_even`, with no more than two decimals."""
-    result = use_calculator(expression)
-    return result is not None and float(result) > 0 and not (is_even and len(result.partition(".")[2]) > 2)
-
-
-def drawn(rng: random.Random, formula: str) -> tuple[dict[str, str], dict[str, str]]:
+def _drawn(rng: random.Random, formula: str) -> tuple[dict[str, str], dict[str, str]]:
     """A value for each slot, as it is calculated with and as it is asked."""
     h, g = rng.randint(2, 12), rng.randint(2, 20)
     y, z = sorted(rng.sample(range(1500, 2030), 2))

@@ -11,11 +11,9 @@ from app.training.conversations import Conversations
 from app.training.counts import Counts, expression_for, words_of
 from app.training.numbers import spelled
 from app.training.ordinary import ordinary_prompts
-from app.training.scenes import scene_question, scene_talk
 from app.training.sums import KINDS
 from app.training.typed import as_typed
 from app.training.word_problems import story
-from app.training.wordings import scenes
 from app.models.chatml_tokenizer import ChatMLTokenizer
 from tests.models.tiny_llama import tiny_vocabulary
 
@@ -61,32 +59,13 @@ def test_after_a_refusal_no_number_is_invented():
     assert not any(re.search(r"\d", parts[1]["text"]) for parts in refused)
 
 
-@pytest.mark.parametrize("kind", [kind for kind, _ in KINDS] + [story, scene_question], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [kind for kind, _ in KINDS] + [story], ids=lambda kind: kind.__name__)
 def test_every_kind_of_sum_can_be_worked_out(kind):
     rng = random.Random(3)
     asked = [kind(rng) for _ in range(400)]
     solved = [expression for _, expression, _ in asked if use_calculator(expression) is not None]
     assert len(solved) > 380
     assert not [question for question, _, _ in asked if re.search(r"[{}]", question)], "a slot was left open"
-
-
-def test_the_questions_of_a_scene_are_about_the_same_facts_and_need_different_expressions():
-    rng = random.Random(3)
-    for _ in range(200):
-        talk = scene_talk(rng)
-        assert len(talk) >= 2
-        assert all(use_calculator(expression) is not None for _, expression, _ in talk)
-        assert len({expression for _, expression, _ in talk}) > 1, talk
-        facts = talk[0][0].rpartition(". ")[0]
-        assert not any(facts and facts in question for question, _, _ in talk[1:])
-
-
-def test_every_question_of_a_scene_has_an_expression_of_slots_that_were_told():
-    for facts, questions in scenes():
-        assert not re.search(r"\?", facts)
-        for question, formula, _ in questions:
-            assert set(re.findall(r"{(\w)}", formula)) <= set(re.findall(r"{(\w)}", facts + question)), (facts, question)
-            assert re.search(r"[-+*/]", formula), (facts, question)
 
 
 def test_counts_are_right_for_the_word_as_it_is_asked_for():

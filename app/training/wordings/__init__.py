@@ -1,7 +1,6 @@
 """The sentences that questions are made of, a file a kind, a form a line. `{slots}` are filled in by whoever asks.
 
     stories.txt        QUESTION|EXPRESSION|WORD FOR WHAT COMES OUT   of [one/another] one is taken; slots in word_problems.py
-    scenes.txt         FACTS, and under them a QUESTION|EXPRESSION|WORD a line; a line is left empty before the next
     follow_ups.txt     QUESTION|EXPRESSION   {r} is the result so far
     percents.txt       QUESTION|EXPRESSION
     openings.txt       ways to ask for {sum}
@@ -26,11 +25,3 @@ def lines_of(name: str) -> tuple[str, ...]:
 def forms_of(name: str) -> tuple[tuple[str, ...], ...]:
     """The lines, each split at its bars."""
     return tuple(tuple(line.split("|")) for line in lines_of(name))
-
-
-@cache
-def scenes() -> tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]:
-    """(facts, its questions) of each scene."""
-    blocks = "\n".join(lines_of("scenes")).split("\n\n")
-    return tuple((facts, tuple(tuple(line.split("|")) for line in questions))
-                 for facts, *questions in (block.strip().split("\n") for block in blocks))

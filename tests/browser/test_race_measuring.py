@@ -138,7 +138,10 @@ def test_a_restarted_server_no_longer_has_the_race_and_the_page_says_so(serve, o
     race = open_race(model)
     race.run("Hello", 20)
     expect(race.narrator).to_contain_text("Measuring")
+    race.page.context.set_offline(True)  # or it may hear yet that the race was stopped
+    expect(race.narrator).to_contain_text("Reconnecting")
     race.server.restart()
+    race.page.context.set_offline(False)
     expect(race.narrator).to_contain_text("no longer has it")
     assert race.run_to_the_end("Hello", 20) > 0
 

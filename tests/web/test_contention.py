@@ -92,6 +92,7 @@ def test_many_stops_at_once_from_two_tabs_end_a_reply_once(serve):
     second = browser.socket()
     second.say("open", conversation=first.conversation, after=0)
     second.until("token")
+    wait_until(server.model.holding.is_set)
     for socket in (second, first, second, second):
         socket.say("stop", conversation=first.conversation, message=reply)
     for socket in (first, second):

@@ -9,6 +9,15 @@ CHART_MEASURING = ("Each token is being timed. The lines are drawn when both lan
                    "how high they go.")
 
 
+def held_at_five_tokens(open_race):
+    """(the model, a race whose first lane waits after five of twenty tokens)."""
+    model = ScriptedModel(STORY)
+    model.hold(after_tokens=5)
+    race = open_race(model)
+    race.run("Hello", 20)
+    return model, race
+
+
 def test_a_race_that_was_disturbed_says_so(serve, open_race, monkeypatch):
     monkeypatch.setattr("app.engine.race.PATIENCE_S", 0.0)
     server = serve(ScriptedModel(lambda question: "word " * (2000 if question == "Chat" else 4),
@@ -35,10 +44,7 @@ def test_the_length_of_measuring_is_told_before(serve, open_race):
 
 
 def test_while_it_is_measured_it_tells_so_and_can_be_stopped(serve, open_race):
-    model = ScriptedModel(STORY)
-    model.hold(after_tokens=5)
-    race = open_race(model)
-    race.run("Hello", 20)
+    model, race = held_at_five_tokens(open_race)
     expect(race.narrator).to_contain_text("Measuring the lane that remembers, alone. 5 of 20 tokens")
     expect(race.progress).to_be_visible()
     expect(race.start).to_be_hidden()
@@ -82,10 +88,7 @@ def test_while_it_is_measured_each_lane_shows_what_it_has_by_then(open_race):
 
 
 def test_a_lane_that_has_to_wait_says_so(open_race):
-    model = ScriptedModel(STORY)
-    model.hold(after_tokens=5)
-    race = open_race(model)
-    race.run("Hello", 20)
+    model, race = held_at_five_tokens(open_race)
     expect(race.cached).to_contain_text("Being measured: 5 of 20 tokens")
     assert race.said("cached") == STORY[:5]
     expect(race.uncached).to_have_attribute("data-state", "waiting")
@@ -111,10 +114,7 @@ def test_others_are_told_that_a_race_is_being_measured(serve, open_race):
 
 
 def test_a_broken_line_breaks_no_race(serve, open_race):
-    model = ScriptedModel(STORY)
-    model.hold(after_tokens=5)
-    race = open_race(model)
-    race.run("Hello", 20)
+    model, race = held_at_five_tokens(open_race)
     expect(race.narrator).to_contain_text("Measuring")
     race.page.context.set_offline(True)
     expect(race.narrator).to_contain_text("Reconnecting…")
@@ -133,10 +133,7 @@ def test_what_was_measured_outlives_a_reload(open_race):
 
 
 def test_a_restarted_server_no_longer_has_the_race_and_the_page_says_so(serve, open_race):
-    model = ScriptedModel(STORY)
-    model.hold(after_tokens=5)
-    race = open_race(model)
-    race.run("Hello", 20)
+    model, race = held_at_five_tokens(open_race)
     expect(race.narrator).to_contain_text("Measuring")
     race.page.context.set_offline(True)  # or it may hear yet that the race was stopped
     expect(race.narrator).to_contain_text("Reconnecting")

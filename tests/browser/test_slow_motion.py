@@ -144,13 +144,7 @@ def test_switched_off_in_the_middle_all_of_it_flows(serve, visit, way):
 
 
 def test_stop_shows_what_was_written_until_then(serve, visit):
-    server = serve(ScriptedModel("word " * 40))
-    server.model.hold(30)
-    chat = visit(server)
-    chat.slow_motion.click()
-    chat.ask("Hi")
-    expect(chat.slow_ahead).to_contain_text("the model has written 30 tokens more")
-    chat.page.keyboard.press("Space")
+    server, chat = one_token_into("word " * 40, serve, visit)
     chat.page.keyboard.press("Space")
     chat.stop_while_held()
     server.model.let_go()

@@ -66,30 +66,45 @@ def _mask(num_new: int, num_stored: int, window: int | None, dtype: torch.dtype,
 def attend_groups(q: Tensor, k: Tensor, v: Tensor, groups: list[Group], masks: list[Tensor | None], layer: int,
                   window: int | None) -> Tensor:
     """`attend`, given the masks."""
-    if len(groups) == 0:
-        return _attend_rows(q, k.transpose(1, 2), v.transpose(1, 2), masks[0], window)
-    if len(groups) == 1:
-        group = groups[0]
-        group.new_keys[layer].copy_(k)
-        group.new_values[layer].copy_(v)
-        return _attend_rows(q, group.keys[layer], group.values[layer], masks[0], window)
+    is_single = q.shape[1] == 1
+    queries = _stack_heads(q, k.shape[2]) if is_single else q
     pieces: list[Tensor] = []
+    if len(groups) == 0:
+        pieces.append(_attend_rows(queries, k.transpose(1, 2), v.transpose(1, 2), masks[0], window, is_single))
     for index, group in enumerate(groups):
         first, last = group.first, group.first + group.count
         group.new_keys[layer].copy_(k[first:last])
         group.new_values[layer].copy_(v[first:last])
-        pieces.append(_attend_rows(q[first:last], group.keys[layer], group.values[layer], masks[index], window))
-    return torch.cat(pieces)
+        pieces.append(_attend_rows(queries[first:last], group.keys[layer], group.values[layer], masks[index], window,
+                                   is_single))
+    y = pieces[0] if len(pieces) == 1 else torch.cat(pieces)
+    if is_single:
+        y = y[:, :, :q.shape[2] // k.shape[2]]  # without what was added to the queries
+    return y.reshape(q.shape)
 
 
-def _attend_rows(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, window: int | None) -> Tensor:
-    """Rows of one length: q (B, T, H, D), the last T of S positions; k and v (B, G, S, D) -> (B, T, H, D)."""
-    num_new, num_stored = q.shape[1], k.shape[2]
+def _stack_heads(q: Tensor, num_kv_heads: int) -> Tensor:
+    """Single queries (B, 1, H, D) -> (B, G, H/G, D): those of a KV head as the rows of one small matrix, instead of
+    repeating its keys. PyTorch's 16-bit CPU kernel is faster for four queries than for three, and far faster than for
+    one: there H/G is filled up."""
+    num_rows, num_heads, head_dim = q.shape[0], q.shape[2], q.shape[3]
+    per_head = num_heads // num_kv_heads
+    q = q.view(num_rows, num_kv_heads, per_head, head_dim)
+    missing = -per_head % 4
+    if missing > 0 and q.dtype != torch.float32 and q.device.type == "cpu":
+        q = F.pad(q, [0, 0, 0, missing])
+    return q
+
+
+def _attend_rows(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, window: int | None, is_single: bool) -> Tensor:
+    """Rows of one length: q (B, T, H, D), the last T of S positions; k and v (B, G, S, D) -> (B, T, H, D). With
+    `is_single`, q and what comes out are as `_stack_heads` gives them: they see all keys, so that no mask is needed."""
+    num_new, num_stored = 1 if is_single else q.shape[1], k.shape[2]
     if window is not None and num_stored - num_new > window:  # keys before the first query's window are seen by none
         first = num_stored - num_new - window
         k, v = k[:, :, first:], v[:, :, first:]
-    if num_new == 1:
-        return _attend_with_one(q, k, v)
+    if is_single:
+        return F.scaled_dot_product_attention(q, k, v)
     if mask is not None and k.shape[2] >= 512 and q.dtype != torch.float32 and q.device.type == "cpu":
         # From so many keys on, PyTorch's 16-bit CPU kernel is the slower way for a piece of a text.
         return _attend_to_many(q, k, v, mask, window)
@@ -113,21 +128,3 @@ def _attend_to_many(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, window: int |
     y = torch.bmm(weights, v.reshape(num_rows * num_kv_heads, num_stored, head_dim))
     y = y.view(num_rows, num_kv_heads, per_head, num_new, head_dim).permute(0, 3, 1, 2, 4)
     return y.reshape(num_rows, num_new, num_heads, head_dim)
-
-
-def _attend_with_one(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """A single query a row, q (B, 1, H, D), that sees all keys (B, G, S, D): no mask is needed.
-
-    The H/G queries of a KV head stand as the rows of one small matrix, instead of repeating its keys.
-    """
-    num_rows, num_heads, head_dim = q.shape[0], q.shape[2], q.shape[3]
-    num_kv_heads = k.shape[1]
-    per_head = num_heads // num_kv_heads
-    q = q.view(num_rows, num_kv_heads, per_head, head_dim)
-    missing = -per_head % 4
-    if missing > 0 and q.dtype != torch.float32 and q.device.type == "cpu":
-        # PyTorch's 16-bit CPU kernel is faster for four queries than for three, and far faster than for one.
-        y = F.scaled_dot_product_attention(F.pad(q, [0, 0, 0, missing]), k, v)[:, :, :per_head]
-    else:
-        y = F.scaled_dot_product_attention(q, k, v)
-    return y.reshape(num_rows, 1, num_heads, head_dim)

@@ -78,7 +78,10 @@ def test_a_window_of_eight_sees_the_last_nine_of_thirty_four_keys():
 def test_a_single_query_is_answered_alike_in_every_type(num_heads, num_kv_heads, dtype):
     q, _, _ = (each.to(dtype) for each in random_qkv(2, 1, num_heads, num_kv_heads))
     _, k, v = (each.to(dtype) for each in random_qkv(2, 50, num_heads, num_kv_heads, seed=1))
-    y = attention._attend_rows(q, k.transpose(1, 2), v.transpose(1, 2), None, None)
+    cache = KVCache(2, num_kv_heads, 60, q.shape[-1], 1, dtype=dtype)
+    attend(k[:, :49].repeat_interleave(num_heads // num_kv_heads, 2), k[:, :49], v[:, :49], cut(cache, [0, 0], 49))
+    cache.advance(49)
+    y = attend(q, k[:, 49:], v[:, 49:], cut(cache, [49, 49], 1))
     for row in range(2):
         truth = plain(q[row].float(), k[row].float(), v[row].float(), 49, None)
         torch.testing.assert_close(y[row].float(), truth, rtol=0.02, atol=0.01)
@@ -107,7 +110,7 @@ def test_a_piece_of_a_text_comes_out_the_same_on_any_number_of_threads():
     try:
         for threads in (1, 2, 3, 4):
             torch.set_num_threads(threads)
-            found.append(attention._attend_rows(q, k.transpose(1, 2), v.transpose(1, 2), mask, None))
+            found.append(attention._attend_to_many(q, k.transpose(1, 2), v.transpose(1, 2), mask, None))
     finally:
         torch.set_num_threads(before)
     assert all(torch.equal(each, found[0]) for each in found)

@@ -57,14 +57,16 @@ export function mountCells(box) {
     box.scrollTop = box.scrollHeight;
   }
 
-  /** How the cells stand: columns, and the distance from one to the next. */
+  /** How the cells stand: columns, where the first one is, and the distance from one to the next. */
   function geometry() {
     const style = getComputedStyle(box);
     const tracks = style.gridTemplateColumns.split(" ");
     return {
       columns: tracks.length,
+      left: parseFloat(style.paddingLeft),
+      top: parseFloat(style.paddingTop),
       width: parseFloat(tracks[0]) + parseFloat(style.columnGap),
-      height: (cells[0]?.offsetHeight ?? 1) + parseFloat(style.rowGap),
+      height: (cells[0]?.getBoundingClientRect().height ?? 1) + parseFloat(style.rowGap), // not always whole pixels
     };
   }
 
@@ -73,10 +75,11 @@ export function mountCells(box) {
   }
 
   function intoView(at) {
-    const { columns, height } = geometry();
+    const { columns, top: above, height } = geometry();
     const top = Math.floor(at / columns) * height;
+    const bottom = above + top + height + above;
     if (top < box.scrollTop) box.scrollTop = top;
-    else if (top + height > box.scrollTop + box.clientHeight) box.scrollTop = top + height - box.clientHeight;
+    else if (bottom > box.scrollTop + box.clientHeight) box.scrollTop = bottom - box.clientHeight;
   }
 
   return {
@@ -87,10 +90,10 @@ export function mountCells(box) {
 
     /** The cell under a point of the screen; null beside them. */
     at(x, y) {
-      const { columns, width, height } = geometry();
-      const { left, top } = box.getBoundingClientRect();
-      const column = Math.floor((x - left - box.clientLeft) / width);
-      const line = Math.floor((y - top - box.clientTop + box.scrollTop) / height);
+      const { columns, left, top, width, height } = geometry();
+      const place = box.getBoundingClientRect();
+      const column = Math.floor((x - place.left - box.clientLeft - left) / width);
+      const line = Math.floor((y - place.top - box.clientTop - top + box.scrollTop) / height);
       const at = line * columns + column;
       return column >= 0 && column < columns && line >= 0 && at < cells.length ? at : null;
     },

@@ -20,6 +20,14 @@ WATCH_CELLS = """() => {
         .observe(document.querySelector("[data-testid=token-strip]"), {childList: true});
 }"""
 
+POINT_AT_CORNERS = """box => [...box.children].filter(cell => {
+    const {left, right, top, bottom} = cell.getBoundingClientRect();
+    return [[left + 0.5, top + 0.5], [right - 0.5, bottom - 0.5]].some(([clientX, clientY]) => {
+        box.dispatchEvent(new PointerEvent("pointermove", {clientX, clientY, pointerType: "mouse"}));
+        return !cell.classList.contains("is-pointed-at");
+    });
+}).map(cell => cell.dataset.position)"""
+
 
 def strip_of(chat) -> dict:
     conversation = chat.page.url.rsplit("/", 1)[1]
@@ -87,6 +95,16 @@ def test_pointing_at_a_cell_tells_all_of_it_and_marks_its_message(serve, visit):
     chat.composer.hover()
     expect(card(chat)).to_be_hidden()
     expect(chat.page.locator(".is-marked")).to_have_count(0)
+
+
+@pytest.mark.parametrize("words", [40, 140], ids=["large cells", "small cells"])
+@pytest.mark.parametrize("width", [1280, 2200])
+def test_the_cell_under_the_pointer_is_the_one_that_is_told_up_to_its_corners(serve, visit, width, words):
+    chat = visit(serve(ScriptedModel("word " * words)), viewport={"width": width, "height": 900})
+    chat.ask_and_wait("Where?")
+    expect(chat.token).to_have_count(chat.number("cached-tokens"))
+    assert (chat.token.count() > 500) == (words > 100)  # from there on they are small
+    assert chat.token_strip.evaluate(POINT_AT_CORNERS) == []
 
 
 def test_what_was_drawn_against_the_odds_says_so_also_after_a_reload(serve, visit):

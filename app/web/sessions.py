@@ -9,17 +9,36 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from flask import Flask, request, session
 from flask.sessions import SecureCookieSessionInterface
+from itsdangerous import SignatureExpired, TimestampSigner
 
 from app.web.secret_key import load_secret_key
 
 LIFETIME = timedelta(days=400)  # the longest that browsers allow; begins anew with every visit
 
 
+class ClockProofSigner(TimestampSigner):
+    """A cookie of later than now is as good as any: when a computer's clock is set back, nobody is to lose their chats."""
+
+    def unsign(self, signed_value, max_age=None, return_timestamp=False):
+        try:
+            return super().unsign(signed_value, max_age, return_timestamp)
+        except SignatureExpired as error:
+            if error.date_signed is None or error.date_signed <= datetime.now(UTC):
+                raise
+            return super().unsign(signed_value, None, return_timestamp)
+
+
 class Cookies(SecureCookieSessionInterface):
+    def get_signing_serializer(self, app: Flask):
+        serializer = super().get_signing_serializer(app)
+        if serializer is not None:
+            serializer.signer = ClockProofSigner
+        return serializer
+
     def get_cookie_path(self, app: Flask) -> str:
         return (request.script_root or "") + "/"
 

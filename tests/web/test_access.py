@@ -3,9 +3,11 @@
 import re
 import stat
 import threading
+import time
 
 import pytest
 import simple_websocket
+from itsdangerous import TimestampSigner
 
 from tests.scripted import ScriptedModel
 from tests.web.talk import Browser, RunningServer, Socket, wait_until
@@ -134,6 +136,17 @@ def test_a_cookie_that_was_made_up_begins_a_session_of_its_own(server, browser):
     forged = Browser(server, visits=False)
     forged.cookie = browser.cookie[:-3] + "abc"
     assert forged.get(f"/c/{socket.conversation}").status == 404
+
+
+@pytest.mark.parametrize("made_days_ago, is_known", [(-1, True), (-0.0001, True), (399, True), (401, False)])
+def test_a_clock_that_was_set_back_takes_nobodys_chats_away(server, monkeypatch, made_days_ago, is_known):
+    made_at = time.time() - made_days_ago * 86_400
+    with monkeypatch.context() as then:
+        then.setattr(TimestampSigner, "get_timestamp", lambda signer: int(made_at))
+        browser = Browser(server)
+        socket = browser.socket()
+        socket.ask("hi")
+    assert browser.get(f"/c/{socket.conversation}").status == (200 if is_known else 404)
 
 
 def test_without_a_cookie_a_chat_lives_as_long_as_its_socket(server):

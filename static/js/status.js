@@ -1,4 +1,5 @@
-// What the page is doing, in a word that names it, and the two sentences that a screen reader hears.
+// What the page is doing, in a word that names it, and what a screen reader hears of it: the start and the end of an
+// answer, with the memory, and that something stands in the way or no longer does.
 
 import { setText } from "./dom.js";
 import { count } from "./format.js";
@@ -36,7 +37,9 @@ export function mountStatus(element, announcer, { state, showWait }) {
       name = "reconnecting";
       text = say(isSending ? "state.reconnecting_send" : "state.reconnecting");
     } else if (isSending && name === "idle") text = say("state.sending");
-    if (element.dataset.state !== name) element.dataset.state = name;
+    const was = element.dataset.state;
+    if (was !== name) element.dataset.state = name;
+    if (was !== name && [was, name].includes("reconnecting")) announce(text);
     setText(element, text);
     const isReading = current.state === "reading" && reading && reading.total > 0;
     showWait(text, isReading ? reading.done / reading.total : null);
@@ -45,9 +48,10 @@ export function mountStatus(element, announcer, { state, showWait }) {
   const announce = (text) => setText(announcer, text);
 
   function sayEnd() {
-    const written = count(ended[0].stats?.generated_tokens);
-    const key = ended.length > 1 ? "says.end_many" : ended[0].reason === "stop" ? "says.end" : "says.end_cut";
-    announce(say(key, { count: ended.length, written, tokens: count(tokens) }));
+    const [{ reason, text, stats }] = ended;
+    const key = ended.length > 1 ? "says.end_many" : reason === "stop" ? "says.end" : "says.end_cut";
+    const why = (text || say(`end.${reason}`)).replace(/[^.!?。！？]$/, "$&."); // an error may end without a full stop
+    announce(say(key, { count: ended.length, written: count(stats?.generated_tokens), tokens: count(tokens), why }));
     ended = [];
   }
 
@@ -87,6 +91,7 @@ export function mountStatus(element, announcer, { state, showWait }) {
     set(name, text) {
       current = { state: name, text };
       show();
+      if (name === "failed") announce(element.textContent);
     },
     get state() { return current.state; },
 

@@ -1,0 +1,77 @@
+"""What a screen reader is told without being asked: each thing once, and whatever is seen to have happened."""
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import PHONE
+from tests.scripted import ScriptedModel
+
+LISTEN = """() => {
+    const LIVE = "[aria-live], [role=status], [role=alert], [role=log], output";
+    window.__told = [];
+    new MutationObserver(records => {
+        const regions = records.map(({target}) => (target.nodeType === 1 ? target : target.parentElement).closest(LIVE));
+        for (const region of new Set(regions)) {
+            const text = region?.checkVisibility() ? region.innerText.trim() : "";
+            if (text) window.__told.push(text);
+        }
+    }).observe(document, {subtree: true, childList: true, characterData: true, attributeFilter: ["hidden"]});
+}"""
+
+
+def listen(chat) -> None:
+    chat.page.evaluate(LISTEN)
+
+
+def told(chat) -> list[str]:
+    """What was told since this was asked before."""
+    return chat.page.evaluate("window.__told.splice(0)")
+
+
+def wait_until_told(chat, sentence: str) -> None:
+    """Until it is told; whatever was told up to it counts as heard."""
+    chat.wait_until(lambda: chat.page.evaluate(
+        "sentence => { const at = window.__told.indexOf(sentence); return at >= 0 && window.__told.splice(0, at + 1); }",
+        sentence))
+
+
+def test_an_answer_with_a_calculation_is_told_by_its_start_and_its_end_alone(serve, visit):
+    chat = visit(serve(ScriptedModel("It is <|python_start|>6*7<|python_end|> then.")))
+    listen(chat)
+    for _ in range(2):
+        chat.ask_and_wait("Sum?")
+        start, end = told(chat)
+        assert start == "The model is answering."
+        assert end.startswith("The answer is finished: ")
+        assert end.endswith(f" {chat.number('cached-tokens')} tokens are remembered.")
+
+
+def test_why_an_answer_ended_early_is_told_with_the_memory(serve, visit):
+    server = serve(ScriptedModel("word " * 9, "word " * 9, RuntimeError("lost")), max_tokens=20)
+    chat = visit(server)
+    listen(chat)
+    chat.ask_and_wait("Long?")
+    server.model.hold(10)
+    chat.ask("Stopped?")
+    chat.stop_while_held()
+    server.model.let_go()
+    chat.wait_for_end()
+    cut, stopped = told(chat)[1::2]
+    assert cut.startswith("Cut off: the longest answer was reached. ") and cut.endswith(" tokens are remembered.")
+    assert stopped.startswith("Stopped. ") and stopped.endswith(" tokens are remembered.")
+    chat.ask("Fails?")
+    failed = chat.answers.last.locator("[data-slot=end]")
+    expect(failed).not_to_be_empty()
+    expect(chat.announcer).to_have_text(f"{failed.inner_text()}. 0 tokens are remembered.")
+    assert set(told(chat)) <= {"The model is answering.", chat.announcer.inner_text()}
+
+
+def test_that_the_line_is_broken_and_is_back_is_told(serve, visit):
+    server = serve()
+    chat = visit(server)
+    listen(chat)
+    chat.page.context.set_offline(True)
+    chat.page.evaluate("dispatchEvent(new Event('offline'))")
+    wait_until_told(chat, "Reconnecting…")
+    chat.page.context.set_offline(False)
+    wait_until_told(chat, "Ready")
+    assert told(chat) == []

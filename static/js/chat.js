@@ -138,6 +138,12 @@ const sidebar = mountSidebar({
   remove: (id) => forgetting.remove(id),
 });
 
+/** As the person set it, but one answer, whatever was asked for; and with what is `wanted`. */
+function forOne(wanted) {
+  const { n, ...own } = settings.current;
+  return { ...own, ...wanted };
+}
+
 const stories = mountStories({
   welcome: element("welcome"),
   bar: element("story"),
@@ -145,9 +151,8 @@ const stories = mountStories({
   conversation: () => channel.conversation,
   begun: () => tour.close(), // one guide at a time
   send(text, { isEdit, settings: wanted }, settled) {
-    const { n, ...own } = settings.current; // one answer, whatever was asked for
     const frame = isEdit ? { type: "edit", message: transcript.firstId } : { type: "send" };
-    asking.send(text, frame, settled, { ...own, ...wanted });
+    asking.send(text, frame, settled, forOne(wanted));
   },
 });
 
@@ -159,7 +164,7 @@ const tour = mountTour({
     hasCalculator: page.calculator,
     last: transcript.lastId,
     answered: left ? null : page.answered, // slow motion has not shown it yet
-    ask: (text) => asking.send(text, { type: "send" }),
+    ask: (text) => asking.send(text, { type: "send" }, null, forOne({ temperature: 0 })), // what it shows is not left to chance
     edit: (text) => transcript.editFirst(text),
     usesCache: () => settings.current.use_cache,
     forget: () => forgetting.forgetAll(),
@@ -187,6 +192,7 @@ function apply(event) {
   status.receive(event);
   stories.receive(event);
   tour.receive(event);
+  if (event.code === "picked") status.announce(event.text);
   if (event.type === "cache") sidebar.tokens(event.cache.conversation?.tokens);
   if (event.type === "done") ended(event);
   if (hasEndedUnheard(event)) stopping.forget();

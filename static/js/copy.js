@@ -5,13 +5,18 @@ import { say } from "./words.js";
 
 const SHOWN_MS = 1600;
 
-/** Copies `text` and says on `button` whether it did. `data-copy` names a button's own words. */
+/** Copies `text` and says on `button`, and to a screen reader, whether it did. `data-copy` names a button's own words. */
 export async function copyFrom(button, text) {
   const ok = await write(text);
   const label = slot(button, "copy");
-  setText(label, say(ok ? "copy.done" : "copy.failed"));
+  const said = say(ok ? "copy.done" : "copy.failed");
+  // of an open dialog its own: what is outside of it cannot be heard
+  const announcer = (button.closest("dialog") ?? document).querySelector("[data-slot=announcer], #announcer");
+  setText(label, said);
+  setText(announcer, said);
   button.classList.toggle("is-done", ok);
   setTimeout(() => {
+    if (announcer?.textContent === said) setText(announcer, ""); // or it could not be said a second time
     setText(label, say(button.dataset.copy ?? "copy"));
     button.classList.remove("is-done");
   }, SHOWN_MS);

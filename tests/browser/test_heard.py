@@ -3,6 +3,7 @@
 from playwright.sync_api import expect
 
 from tests.browser.conftest import PHONE
+from tests.browser.test_answers import ask, set_answers
 from tests.scripted import ScriptedModel
 
 LISTEN = """() => {
@@ -75,3 +76,31 @@ def test_that_the_line_is_broken_and_is_back_is_told(serve, visit):
     chat.page.context.set_offline(False)
     wait_until_told(chat, "Ready")
     assert told(chat) == []
+
+
+def test_that_something_was_copied_is_told_each_time(serve, visit):
+    chat = visit(serve())
+    chat.ask_and_wait("Hello")
+    listen(chat)
+    for _ in range(2):
+        chat.copy.last.click()
+        wait_until_told(chat, "Copied")
+        expect(chat.announcer).to_be_empty()
+    chat.open_trace.click()
+    chat.trace_copy_text.click()
+    wait_until_told(chat, "Copied")
+    assert chat.trace.locator("[role=status]").count() == 1  # outside of the dialog it would not be heard
+    chat.page.goto(chat.server.url + "/memory")
+    listen(chat)
+    chat.copy_link.click()
+    wait_until_told(chat, "Copied")
+
+
+def test_which_answer_the_chat_goes_on_with_is_told(serve, visit):
+    chat = visit(serve())
+    set_answers(chat, 2)
+    ask(chat, "Two?", 2)
+    chat.wait_for_end()
+    listen(chat)
+    chat.pick.last.click()
+    chat.wait_until(lambda: any(text.startswith("The chat goes on with answer 2.") for text in told(chat)))

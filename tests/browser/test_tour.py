@@ -31,6 +31,23 @@ def at_step(chat, at: int) -> None:
     expect(chat.tour_title).to_have_text(TITLES[at])
 
 
+def test_what_the_tour_suggests_is_asked_for_one_answer_that_is_not_left_to_chance(serve, visit):
+    chat = visit(serve(ScriptedModel()))
+    chat.settings.click()
+    chat.page.locator("#set-temperature").fill("1.5")
+    chat.page.locator("#set-n").fill("2")
+    chat.settings_save.click()
+    sent = chat.frames("send")
+    chat.tour_start.click()
+    chat.tour_suggest.click()
+    chat.wait_for_end()
+    assert sent[0]["settings"]["temperature"] == 0 and "n" not in sent[0]["settings"]
+    chat.composer.fill("A question of my own")
+    chat.send.click()
+    chat.wait_until(lambda: len(sent) == 2)
+    assert sent[1]["settings"]["temperature"] == 1.5 and sent[1]["settings"]["n"] == 2
+
+
 def test_each_step_is_done_by_doing_it_and_seen_by_itself(serve, visit):
     answers = {"What is 123 × 456?": "<|python_start|>123*456<|python_end|> it is."}
     chat = visit(serve(ScriptedModel(lambda question: answers.get(question, "An answer."))))

@@ -3,6 +3,7 @@
 import { isBlank } from "./blank.js";
 import { count, number } from "./format.js";
 import { growWithText } from "./grow.js";
+import { meansSend } from "./keys.js";
 import { estimate, positionsOf } from "./race_figures.js";
 import { say } from "./words.js";
 
@@ -71,10 +72,9 @@ export function mountRaceForm({ form, root, limits, pace, tells, started }) {
   }
   form.addEventListener("input", mark);
   prompt.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-      event.preventDefault();
-      form.requestSubmit();
-    }
+    if (!meansSend(event)) return;
+    event.preventDefault();
+    form.requestSubmit();
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();

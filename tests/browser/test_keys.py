@@ -8,9 +8,11 @@ from tests.browser.conftest import PHONE
 ENTER = """(area, extra) => area.dispatchEvent(
     new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true, ...extra}))"""
 
+of_an_input_method = pytest.mark.parametrize("extra", [{"isComposing": True}, {"keyCode": 229}],
+                                             ids=["while composing", "safari after composing"])
 
-@pytest.mark.parametrize("extra", [{"isComposing": True}, {"keyCode": 229}],
-                         ids=["while composing", "safari after composing"])
+
+@of_an_input_method
 def test_the_enter_of_an_input_method_sends_nothing(serve, visit, extra):
     chat = visit(serve())
     sent = chat.frames("send")
@@ -19,6 +21,16 @@ def test_the_enter_of_an_input_method_sends_nothing(serve, visit, extra):
     assert chat.composer.input_value() == "にほん"
     chat.ask_and_wait("日本")
     assert [frame["text"] for frame in sent] == ["日本"]
+
+
+@of_an_input_method
+def test_the_enter_of_an_input_method_starts_no_race(open_race, extra):
+    race = open_race()
+    race.prompt.fill("にほん")
+    race.prompt.evaluate(ENTER, extra)
+    expect(race.narrator).to_have_attribute("data-state", "idle")
+    race.prompt.evaluate(ENTER, {})
+    race.wait_for_end()
 
 
 def test_enter_sends_once_and_shift_enter_breaks_the_line(serve, visit):

@@ -6,7 +6,7 @@ const EDIT = "edit"; // the step changes the first question, in place of asking 
 const STORIES = {
   remembers: { steps: ["ask", "ask", "ask"], max_tokens: 80 },
   calculator: { steps: ["ask", "ask"], max_tokens: 160, calculates: true },
-  long: { steps: ["ask", "ask"], max_tokens: 400 },
+  long: { steps: ["ask", "ask"], max_tokens: 450 },
   change: { steps: ["ask", "ask", EDIT], max_tokens: 120 },
 };
 

@@ -15,6 +15,7 @@ export function markAnswer(element, { choice, answer, seed }) {
   element.dataset.choice = choice;
   element.dataset.answer = answer;
   fill(element, "number", say("answers.number", { number: answer + 1 }));
+  element.querySelector("[data-action=pick]").setAttribute("aria-label", say("answers.pick", { number: answer + 1 }));
   fill(element, "own_seed", say("stats.seed", { seed }));
 }
 

@@ -13,6 +13,7 @@ export function mountThemeSwitch(button) {
   function show() {
     const dark = current() === "dark";
     slot(button, "theme").textContent = say(dark ? "theme.to_light" : "theme.to_dark");
+    button.setAttribute("aria-label", say(dark ? "theme.light" : "theme.dark")); // where it is heard there is no sun or moon
     button.querySelector(".theme__light").hidden = dark;
     button.querySelector(".theme__dark").hidden = !dark;
   }

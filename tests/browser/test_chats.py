@@ -109,7 +109,7 @@ def test_the_list_tells_chats_in_memory_from_those_that_will_be_read_again(serve
     chat.ask_and_wait("First chat")
     tokens = chat.number("cached-tokens")
     warm, cold = chat.page.locator("[data-group=warm]"), chat.page.locator("[data-group=cold]")
-    expect(warm.locator(".chat-item__tokens")).to_have_text(str(tokens))
+    expect(warm.locator("[data-slot=tokens]")).to_have_text(str(tokens))
     expect(cold).to_be_hidden()
     chat.begin_new_chat()
     chat.ask_and_wait("Second chat")

@@ -1,5 +1,7 @@
 """What a screen reader is told without being asked: each thing once, and whatever is seen to have happened."""
 
+import re
+
 from playwright.sync_api import expect
 
 from tests.browser.conftest import PHONE
@@ -104,3 +106,26 @@ def test_which_answer_the_chat_goes_on_with_is_told(serve, visit):
     listen(chat)
     chat.pick.last.click()
     chat.wait_until(lambda: any(text.startswith("The chat goes on with answer 2.") for text in told(chat)))
+
+
+def test_every_button_says_what_it_does_where_nothing_stands_around_it(serve, visit):
+    chat = visit(serve(), color_scheme="light")
+    set_answers(chat, 2)
+    ask(chat, "Two?", 2)
+    chat.wait_for_end()
+    link = chat.page.locator(".chat-item.is-current a")
+    expect(link).to_have_accessible_name(f"Two? {chat.number('cached-tokens')} tokens")
+    for button, name in ((chat.copy.first, "Copy the question"), (chat.copy.last, "Copy the answer"),
+                         (chat.edit, "Edit the question"), (chat.pick.first, "Pick this one: answer 1"),
+                         (chat.pick.last, "Pick this one: answer 2"), (chat.theme, "Dark theme")):
+        expect(button).to_have_accessible_name(name)
+        assert button.text_content().strip() in name  # whoever speaks to the page says what stands there
+    expect(chat.regenerate_all).to_have_accessible_name("Answer the question again")
+    chat.reload()
+    expect(chat.pick.last).to_have_accessible_name("Pick this one: answer 2")
+    expect(link).to_have_accessible_name(f"Two? {chat.number('cached-tokens')} tokens")
+    chat.pick.last.click()
+    expect(chat.regenerate.first).to_have_accessible_name("Answer the question again")
+    chat.theme.click()
+    expect(chat.theme).to_have_accessible_name("Light theme")
+    expect(chat.use_cache).to_have_accessible_description(re.compile("^Off: for each word the model reads the whole"))

@@ -10,10 +10,12 @@ import { mountThemeSwitch } from "./theme_switch.js";
 import { say } from "./words.js";
 
 const LINK_AFTER_MS = 250; // browsers allow only so many changes of the address
+const TOLD_AFTER_MS = 600; // not each step of a slider that is moved on
 
 const known = pageJson("page-data");
 const page = document.getElementById("what");
 let linkTimer = 0;
+let toldTimer = 0;
 
 const fields = mountFields(document.getElementById("what-form"), known, { changed });
 
@@ -21,7 +23,14 @@ function changed() {
   const shape = show(fields.raw());
   clearTimeout(linkTimer);
   linkTimer = setTimeout(() => history.replaceState(null, "", linkTo(shape)), LINK_AFTER_MS);
+  clearTimeout(toldTimer);
+  toldTimer = setTimeout(tell, TOLD_AFTER_MS);
   return shape;
+}
+
+/** What it comes to now, for those who hear the page. */
+function tell() {
+  setText(document.getElementById("announcer"), `${slot(page, "bytes").textContent} ${slot(page, "line").textContent}`);
 }
 
 /** Shows what `raw`, the texts of fields or of a link, costs -> the shape that was made of it. */

@@ -129,3 +129,17 @@ def test_every_button_says_what_it_does_where_nothing_stands_around_it(serve, vi
     chat.theme.click()
     expect(chat.theme).to_have_accessible_name("Light theme")
     expect(chat.use_cache).to_have_accessible_description(re.compile("^Off: for each word the model reads the whole"))
+
+
+def test_what_a_cache_would_take_is_told_once_the_slider_stands_still(serve, visit):
+    chat = visit(serve())
+    chat.page.goto(chat.server.url + "/memory")
+    listen(chat)
+    slider = chat.page.locator("[data-slider=people]")
+    was = chat.what_bytes.inner_text()
+    slider.focus()
+    for _ in range(3):
+        slider.press("ArrowRight")
+    line = chat.page.locator("#what [data-slot=line]").inner_text()
+    wait_until_told(chat, f"{chat.what_bytes.inner_text()} {line}")
+    assert chat.what_bytes.inner_text() != was

@@ -5,7 +5,7 @@ import { copyFrom } from "./copy.js";
 import { closeByButtons } from "./dialogs.js";
 import { fill, setText, slot } from "./dom.js";
 import { count } from "./format.js";
-import { mountCard, originOf, percent } from "./token_card.js";
+import { mountCard, originOf, percent, sentenceOf } from "./token_card.js";
 import { numbersOf, showText, textOf, visible } from "./token_text.js";
 import { say } from "./words.js";
 
@@ -157,7 +157,10 @@ export function mountTrace(dialog, opener, tokens, bytesPerToken) {
   function setCurrent(item) {
     if (current) current.tabIndex = -1;
     current = item;
-    if (way === "boxes") current.tabIndex = 0;
+    if (way !== "boxes") return;
+    const at = Number(item.dataset.position);
+    current.tabIndex = 0;
+    current.setAttribute("aria-label", sentenceOf(tokens.list[at], tokens.stateOf(at), bytesPerToken())); // as the card
   }
 
   /** The box above or below: the nearest one of the next line that has any. */

@@ -72,6 +72,7 @@ def test_arrow_keys_walk_through_the_boxes_and_tell_of_each(serve, visit):
         press(key)
         expect(boxes.nth(at)).to_be_focused()
         expect(chat.page.locator("#trace-card")).to_contain_text(f"position {at}")
+        expect(boxes.nth(at)).to_have_accessible_name(re.compile(f", position {at}, (Read now|Written by the model|Chosen)"))
     press("Shift+Tab")
     press("Tab")
     expect(boxes.first).to_be_focused()  # one stop for Tab, not one for each token

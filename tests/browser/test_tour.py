@@ -72,7 +72,7 @@ def test_each_step_is_done_by_doing_it_and_seen_by_itself(serve, visit):
     expect(chat.questions.first).to_contain_class("is-pointed")
     chat.tour_suggest.click()
     expect(chat.edit_text).to_be_focused()
-    expect(chat.edit_text).to_have_value("What is the capital of Italy?")
+    expect(chat.edit_text).to_have_value("What is the capital of England?")
     chat.edit_send.click()
     chat.confirm_yes.click()
     expect(chat.tour_text).to_contain_text("tokens from before the change were kept")
@@ -90,7 +90,7 @@ def test_each_step_is_done_by_doing_it_and_seen_by_itself(serve, visit):
     expect(chat.tour_text).to_contain_text("times as fast")
     chat.tour_next.click()
     chat.tour_chat.click()
-    expect(chat.questions.first).to_contain_text("What is the capital of Italy?")
+    expect(chat.questions.first).to_contain_text("What is the capital of England?")
     expect(chat.tour_title).to_have_text(TITLES[7])
     chat.tour_forget.click()
     chat.forget_yes.click()
@@ -244,7 +244,7 @@ def test_the_ready_change_takes_the_place_of_one_that_was_begun(serve, visit):
     chat.questions.first.get_by_test_id("edit").click()
     chat.edit_text.fill("Half a")
     chat.tour_suggest.click()
-    expect(chat.edit_text).to_have_value("What is the capital of Italy?")
+    expect(chat.edit_text).to_have_value("What is the capital of England?")
     expect(chat.edit_text).to_be_focused()
 
 

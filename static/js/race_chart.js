@@ -79,7 +79,8 @@ export function mountChart(svg, hint, off) {
     mark.value.setAttribute("x", x + 4);
     // of two lines that end side by side, the lower one's figure stands under it
     const other = lanes[name === "cached" ? "uncached" : "cached"].at(-1)[1];
-    const isBelow = name === "cached" && other >= part.at(-1)[1] && y - scale.y(other) < 22 && y < scale.y(0) - 20;
+    const isLower = name === "cached" ? part.at(-1)[1] <= other : part.at(-1)[1] < other;
+    const isBelow = isLower && y - scale.y(other) < 22 && y < scale.y(0) - 20;
     mark.value.setAttribute("y", isBelow ? y + 20 : Math.max(y - 10, 12));
   }
 

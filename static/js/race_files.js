@@ -120,8 +120,9 @@ function drawChart(pen, result, box, colour, write) {
     pen.stroke();
     pen.setLineDash([]);
     const [, last] = lanes[name].at(-1);
-    const isBelow = name === "cached" && Math.abs(lasts.cached - lasts.uncached) < 54 && lasts.cached < box.bottom - 44;
-    const at = isBelow ? lasts.cached + 40 : Math.max(lasts[name] - 20, box.top - 8);
+    const isLower = name === "cached" ? lasts.cached >= lasts.uncached : lasts.uncached > lasts.cached; // on the paper
+    const isBelow = isLower && Math.abs(lasts.cached - lasts.uncached) < 54 && lasts[name] < box.bottom - 44;
+    const at = isBelow ? lasts[name] + 40 : Math.max(lasts[name] - 20, box.top - 8);
     write(say("race.ms", { ms: number(last, last < 10 ? 1 : 0) }), box.right, at, 28, { fill, weight: 650, align: "right", halo: true });
   }
 }

@@ -112,7 +112,8 @@ export function mountStrip({ section, dialog, messages, root, conversation, cach
   function placeCard() {
     const room = (section.closest(".panel") ?? document.documentElement).getBoundingClientRect();
     const isTooLow = box.getBoundingClientRect().bottom + card.card.offsetHeight > room.bottom;
-    const hasRoomAbove = box.getBoundingClientRect().top - card.card.offsetHeight > room.top;
+    const head = section.closest(".panel")?.querySelector(".panel__head")?.getBoundingClientRect().bottom ?? 0; // stays, on a phone
+    const hasRoomAbove = box.getBoundingClientRect().top - card.card.offsetHeight > Math.max(room.top, head);
     card.card.dataset.side = isTooLow && hasRoomAbove ? "above" : "below";
     card.card.style.setProperty("--strip-top", `${box.offsetTop}px`);
     card.card.style.setProperty("--strip-bottom", `${box.offsetTop + box.offsetHeight}px`);

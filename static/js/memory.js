@@ -140,7 +140,7 @@ function put(name, text, value) {
 
 // as the macros of the same names in templates/memory.html
 const share = (permille) => (permille < 1 ? say("share.tiny", { share: number(0.1, 1) })
-  : say("share.percent", { share: number(Number(permille) / 10, permille < 100 ? 1 : 0) }));
+  : say("share.percent", { share: number(Number(permille) / 10, permille < 100 ? 1 : 0) })).replaceAll(" ", "\u00a0");
 const times = (permille) => number(Number(permille) / 1000, permille < 1995 ? 2 : permille < 9950 ? 1 : 0);
 
 /** What the link asks for; of a name that stands in it twice the first, as on the server. */

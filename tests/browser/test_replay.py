@@ -1,4 +1,4 @@
-"""A chat saved as a file, opened elsewhere, and played again: without the model, with the numbers that were."""
+"""A chat played again: without the model, with the numbers that were."""
 
 import json
 import re
@@ -7,74 +7,15 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import PHONE
+from tests.browser.replay import CALC, options_of, saved, words_of
 from tests.browser.test_access import assert_accessible
 from tests.scripted import ScriptedModel
 
-CALC = "Sum: <|python_start|>12*3<|python_end|> is **36**.\n\nA second block."
-
-
-def options_of(chat):
-    chat.page.locator(".chat-item").first.hover()
-    chat.chat_options.first.click()
-
-
-def saved(chat, tmp_path):
-    options_of(chat)
-    with chat.page.expect_download() as download:
-        chat.export.click()
-    path = tmp_path / "chat.json"
-    download.value.save_as(path)
-    assert download.value.suggested_filename.endswith(".glasschat.json")
-    return path
-
-
-def words_of(chat, answer):
-    """Its text, wherever its lines are broken."""
-    return chat.text_of(answer).split()
+HOUR_MS = 3_600_000
 
 
 def failing():
     raise RuntimeError("no model is here")
-
-
-def test_a_chat_is_saved_and_opened_in_another_browser(serve, visit, tmp_path):
-    server = serve(ScriptedModel(CALC))
-    chat = visit(server)
-    answer = chat.ask_and_wait("How much is it?")
-    path = saved(chat, tmp_path)
-    other = visit(server)
-    other.import_file.set_input_files(path)
-    expect(other.answers).to_have_count(1)
-    assert words_of(other, other.answers.first) == answer.split()
-    assert other.page.url != chat.page.url
-    current = other.page.locator(".chat-item.is-current")
-    expect(current).to_contain_text("How much is it?")
-    expect(current.get_by_role("link")).to_have_accessible_name(re.compile(r"How much is it\? from a file, "))
-    opened = "Opened “How much is it?”: 2 messages. The model reads them when you go on."
-    expect(other.notice).to_have_text(opened)
-    expect(other.announcer).to_have_text(opened)
-    expect(other.panel_then).to_contain_text("These figures came with the file")
-    assert other.number("cached-tokens") == 0 and other.number("written-tokens") > 0
-    assert_accessible(other)
-    other.ask_and_wait("And now?")
-    expect(other.panel_then).to_have_text("")
-    expect(other.notice).to_be_hidden()
-    other.reload()
-    expect(other.answers).to_have_count(2)
-    expect(other.notice).to_be_hidden()
-    expect(chat.page.locator(".chat-item__origin")).to_have_count(0)
-
-
-def test_a_file_that_is_no_chat_is_refused_with_a_sentence(serve, visit, tmp_path):
-    chat = visit(serve())
-    path = tmp_path / "other.json"
-    path.write_text('{"format": "something else"}')
-    chat.import_file.set_input_files(path)
-    expect(chat.notice).to_contain_text("This file is no chat that was exported from here.")
-    path.write_bytes(b"x" * (8 * 2**20 + 1))
-    chat.import_file.set_input_files(path)
-    expect(chat.notice).to_contain_text("too large")
-    expect(chat.page.locator(".chat-item")).to_have_count(0)
 
 
 def test_a_replay_needs_no_model_and_ends_with_the_text_and_the_numbers_that_were(serve, visit):
@@ -123,8 +64,8 @@ def test_on_a_phone_the_speed_stands_beside_the_slider_and_the_buttons_in_one_ro
     assert chat.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_a_replay_is_stepped_paused_sought_and_begun_again(serve, visit):
-    chat = visit(serve(ScriptedModel("abcdef", seconds_per_token=0.5)))
+def test_a_replay_is_stepped_sought_and_begun_again(serve, visit):
+    chat = visit(serve(ScriptedModel("abcdef")))
     chat.ask_and_wait("hi")
     options_of(chat)
     chat.open_replay.click()
@@ -140,21 +81,40 @@ def test_a_replay_is_stepped_paused_sought_and_begun_again(serve, visit):
     chat.replay_restart.click()
     expect(chat.answers).to_have_count(0)
     expect(chat.cached_tokens).to_have_attribute("data-value", "0")
-    chat.replay_speed.select_option("0.25")
-    chat.replay_play.click()
-    expect(chat.replay_play).to_have_text("Pause")
-    expect(chat.answers.first.locator(".message__body")).to_contain_text("a")
-    chat.replay_play.click()
-    expect(chat.replay_play).to_have_text("Play")
-    held = chat.text_of(chat.answers.first)
-    chat.wait_for_frames()
-    assert chat.text_of(chat.answers.first) == held != "abcdef"
     chat.replay_position.focus()
     chat.page.keyboard.press("End")
     expect(chat.answers.first).to_have_attribute("data-state", "done")
     assert chat.text_of(chat.answers.first) == "abcdef"
     chat.page.keyboard.press("Home")
     expect(chat.answers).to_have_count(0)
+
+
+def test_a_replay_that_is_paused_stands_still(serve, visit, tmp_path):
+    chat = visit(serve(ScriptedModel("abcdef")))
+    chat.ask_and_wait("hi")
+    path = saved(chat, tmp_path)
+    document = json.loads(path.read_text())
+    run = document["messages"][-1]["timeline"][0]
+    run["times"][1:] = [HOUR_MS] * (len(run["times"]) - 1)  # it does not come to its end here, however slow the machine is
+    run["ended"] += sum(run["times"])
+    path.write_text(json.dumps(document))
+    chat.import_file.set_input_files(path)
+    expect(chat.notice).to_contain_text("Opened")
+    chat.page.goto(chat.page.url + "/replay")
+    shown = chat.answers.first.locator(".message__body")
+    chat.replay_play.click()
+    expect(shown).to_have_text(re.compile(r"^\s*a\s"))
+    for _ in range(2):
+        expect(chat.replay_play).to_have_text("Pause")
+        time = chat.replay_time.inner_text()
+        expect(chat.replay_time).not_to_have_text(time)  # it goes on
+        chat.replay_play.click()
+        expect(chat.replay_play).to_have_text("Play")
+        time = chat.replay_time.inner_text()
+        chat.wait_for_frames()
+        assert chat.replay_time.inner_text() == time
+        assert chat.text_of(chat.answers.first) == "a"
+        chat.replay_play.click()
 
 
 def test_the_numbers_of_every_step_are_those_that_the_server_told(serve, visit):
@@ -187,80 +147,6 @@ def test_the_numbers_of_every_step_are_those_that_the_server_told(serve, visit):
     for written, cache in live.items():
         assert by_written[written]["last_reply"] == cache["last_reply"]
         assert by_written[written]["conversation"] == cache["conversation"]
-
-
-PLAYED = """async () => {
-    const { expand } = await import("/static/js/replay_script.js");
-    const { newTokenList } = await import("/static/js/token_list.js");
-    const { script, tokens } = JSON.parse(document.getElementById("page-data").textContent);
-    const list = newTokenList();
-    for (const event of expand(script, tokens).flatMap((entry) => entry.events)) list.receive(event);
-    return { tokens: list.list.slice(0, list.cached), waiting: list.list.slice(list.cached) };
-}"""
-
-
-def test_the_strip_of_a_replay_ends_with_the_tokens_that_the_memory_held(serve, visit):
-    chat = visit(serve(ScriptedModel(CALC, "Fine.", "Well.")))
-    for question in ("One", "Two é", "Three"):
-        chat.ask_and_wait(question)
-    held = chat.page.evaluate("async () => (await fetch(`/api/strip?conversation=${location.pathname.slice(3)}`)).json()")
-    chat.page.goto(chat.page.url + "/replay")
-    played = chat.page.evaluate(PLAYED)
-    for where in ("tokens", "waiting"):
-        without_calls = [{name: value for name, value in token.items() if name != "call"} for token in held[where]]
-        assert played[where] == without_calls and played[where]
-    chat.replay_position.focus()
-    chat.page.keyboard.press("End")
-    expect(chat.page.get_by_test_id("token")).to_have_count(len(held["tokens"]))
-    chat.token_strip.focus()
-    chat.page.keyboard.press("Home")
-    expect(chat.page.locator("#token-card")).to_contain_text("<|bos|>")
-    expect(chat.page.locator("#token-card")).to_contain_text("Remembered from before")
-    chat.open_trace.click()
-    expect(chat.trace_token).to_have_count(len(held["tokens"]) + len(held["waiting"]))
-
-
-def test_an_answer_without_the_cache_leaves_cells_that_are_all_of_before_in_a_replay_too(serve, visit):
-    chat = visit(serve(ScriptedModel("First.", "Second.")))
-    chat.ask_and_wait("One")
-    held = chat.number("cached-tokens")
-    expect(chat.token).to_have_count(held)
-    chat.use_cache.uncheck()
-    chat.ask_and_wait("Two")
-    chat.page.goto(chat.page.url + "/replay")
-    chat.replay_position.focus()
-    chat.page.keyboard.press("End")
-    expect(chat.token).to_have_count(held)
-    expect(chat.page.locator("[data-testid=token][data-origin=reused]")).to_have_count(held)
-
-
-def test_tokens_of_a_foreign_tokenizer_are_shown_by_number_and_those_of_a_lost_prompt_only_counted(serve, visit, tmp_path):
-    chat = visit(serve(ScriptedModel("abc", "def")))
-    chat.ask_and_wait("hi")
-    chat.ask_and_wait("on")
-    path = saved(chat, tmp_path)
-    document = json.loads(path.read_text())
-    for message in document["messages"]:
-        message["fingerprint"] = "another"
-    document["messages"][0]["ids"].pop()  # as where old turns were left out: the prompt is not what is stored
-    path.write_text(json.dumps(document))
-    chat.import_file.set_input_files(path)
-    expect(chat.notice).to_contain_text("Opened")
-    chat.page.goto(chat.page.url + "/replay")
-    played = chat.page.evaluate(PLAYED)
-    last = document["messages"][-1]
-    run = last["timeline"][0]
-    assert [token["origin"] for token in played["tokens"]].count("reused") == run["reused"]
-    assert [(token["id"], token["text"]) for token in played["tokens"][:run["prompt"]]] == [(None, "")] * run["prompt"]
-    assert [(token["id"], token["text"]) for token in [*played["tokens"][run["prompt"]:], *played["waiting"]]] == [
-        (id, f"‹{id}›") for id in last["ids"]]
-    chat.replay_position.focus()
-    chat.page.keyboard.press("End")
-    chat.token_strip.focus()
-    chat.page.keyboard.press("Home")
-    expect(chat.page.locator("#token-card")).to_contain_text("not saved")
-    chat.open_trace.click()
-    expect(chat.page.locator(".trace__message").first).to_have_text("not saved")
 
 
 def test_a_replay_opens_with_the_first_question_and_is_started_and_stepped_by_keyboard(serve, visit):

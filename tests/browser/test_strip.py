@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import PHONE
 from tests.browser.test_access import assert_accessible
 from tests.browser.test_stream import LINES
+from tests.browser.without_cache import then_without_the_cache
 from tests.scripted import ScriptedModel
 
 CALCULATES = "It is <|python_start|>6*7<|python_end|> then."
@@ -216,29 +217,20 @@ def test_a_changed_question_cuts_the_strip_where_it_parts(serve, visit):
 
 
 def test_without_the_cache_the_strip_stays_what_is_remembered(serve, visit):
-    chat = visit(serve(ScriptedModel("First.", "Second.")))
-    chat.ask_and_wait("One")
-    held = chat.number("cached-tokens")
-    expect(chat.token).to_have_count(held)
-    chat.use_cache.uncheck()
+    chat, held = then_without_the_cache(serve, visit)
     chat.ask_and_wait("Two")
     expect(chat.token).to_have_count(held)
     assert chat.number("cached-tokens") == held
 
 
 def test_an_answer_without_the_cache_leaves_cells_that_are_all_of_before(serve, visit):
-    server = serve(ScriptedModel("First.", "Second answer."))
-    chat = visit(server)
-    chat.ask_and_wait("One")
-    held = chat.number("cached-tokens")
-    expect(chat.token).to_have_count(held)
+    chat, held = then_without_the_cache(serve, visit)
     assert set(chat.token.evaluate_all(ORIGINS)) == {"read", "written"}
-    chat.use_cache.uncheck()
-    server.model.hold(3)
+    chat.server.model.hold(3)
     chat.ask("Two")
     of_before = chat.page.locator("[data-testid=token][data-origin=reused]")
     expect(of_before).to_have_count(held)  # while it is written
-    server.model.let_go()
+    chat.server.model.let_go()
     chat.wait_for_end()
     left = len(strip_of(chat)["waiting"])
     for _ in range(2):

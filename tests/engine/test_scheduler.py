@@ -4,58 +4,12 @@ import random
 
 import pytest
 
-from app.engine import Engine
-from app.engine.messages import Finished, Queued, Reading, Reason, Request, Token, Tokens, ToolCall
+from app.engine.messages import Finished, Queued, Reading, Reason, Tokens, ToolCall
 from app.engine.model_runner import READ_CHUNK_TOKENS
-from app.engine.scheduler import Scheduler, TooManyAnswersError
+from app.engine.scheduler import Scheduler
 from app.engine.sequence import PromptTooLongError
-from tests.engine.tiny import (BOS, END, EXPRESSION_END, EXPRESSION_START, PlainTokenizer, ScriptModel, TinyConfig,
-                               TinyModel, script_from)
-
-TOKENIZER = PlainTokenizer()
-
-
-def tiny(sequence_len=96, seed=3):
-    model = TinyModel(TinyConfig(sequence_len=sequence_len), seed)
-    model.head[[END]] *= 1.6  # so that replies end by themselves now and then
-    model.head[[EXPRESSION_START, EXPRESSION_END]] *= 1.3
-    return model
-
-
-def fresh_run(model, request):
-    """The reply as it would be if nobody else had ever been served."""
-    engine = Engine(model, TOKENIZER)
-    return [(column[0], masks[0]) for column, masks in engine.generate(
-        list(request.prompt_ids), max_tokens=request.max_tokens, temperature=request.temperature,
-        top_k=request.top_k, seed=request.seed)]
-
-
-class Listener(list):
-    """The events of one reply, in order."""
-    @property
-    def finished(self) -> Finished | None:
-        return self[-1] if self and isinstance(self[-1], Finished) else None
-
-    @property
-    def tokens(self) -> list[Token]:
-        return [token for event in self if isinstance(event, Tokens) for token in event.tokens]
-
-
-def submit(scheduler, reply, prompt, conversation=None, **settings):
-    listener = Listener()
-    request = Request(reply, conversation or reply, tuple(prompt), **{"temperature": 0.0, "max_tokens": 20} | settings)
-    scheduler.submit(request, listener.append)
-    listener.request = request
-    return listener
-
-
-def run(scheduler, *listeners):
-    for _ in range(10_000):
-        if all(listener.finished for listener in listeners):
-            return
-        scheduler.step()
-        scheduler.retention.check()
-    raise AssertionError("10,000 steps were not enough")
+from tests.engine.scheduling import TOKENIZER, Listener, fresh_run, run, submit, tiny
+from tests.engine.tiny import BOS, END, ScriptModel, script_from
 
 
 def test_a_reply_is_told_in_order_and_with_exact_counts():
@@ -134,39 +88,6 @@ def test_places_in_the_queue_are_told_and_kept_in_order():
     assert ends == ["r0", "r1", "r2", "r3"]
 
 
-def test_stop_ends_that_reply_once_and_keeps_what_was_written():
-    scheduler = Scheduler(ScriptModel({i: 65 for i in range(200)}), TOKENIZER, rows=2, context=96)
-    stopped = submit(scheduler, "a", [BOS, 1, 2], "ca", max_tokens=None)
-    other = submit(scheduler, "b", [BOS, 5], "cb", max_tokens=10)
-    for _ in range(4):
-        scheduler.step()
-    scheduler.cancel("a")
-    scheduler.cancel("a")
-    scheduler.cancel("nobody")
-    count = len(stopped)
-    run(scheduler, other)
-    assert len(stopped) == count and sum(isinstance(e, Finished) for e in stopped) == 1
-    assert stopped.finished.reason is Reason.CANCELLED and len(stopped.finished.ids) == 4
-    assert other.finished.reason is Reason.LENGTH
-    again = submit(scheduler, "a2", [BOS, 1, 2, *stopped.finished.kept_ids, 9], "ca", max_tokens=1)
-    run(scheduler, again)
-    # The step after the fourth token had already extended the row by it.
-    assert again.finished.counts.reused == 3 + 4
-
-
-def test_stop_while_reading_keeps_completed_chunks_only():
-    scheduler = Scheduler(tiny(sequence_len=1000), TOKENIZER, rows=1, context=1000)
-    prompt = [BOS] + [i % 200 for i in range(900)]
-    heard = submit(scheduler, "a", prompt, "c")
-    scheduler.step()
-    scheduler.cancel("a")
-    assert heard.finished.reason is Reason.CANCELLED and heard.finished.counts.read == READ_CHUNK_TOKENS
-    assert scheduler.cached_tokens() == {"c": READ_CHUNK_TOKENS}
-    again = submit(scheduler, "b", prompt, "c", max_tokens=1)
-    run(scheduler, again)
-    assert again.finished.counts.reused == READ_CHUNK_TOKENS
-
-
 def test_a_long_prompt_is_read_in_bounded_chunks_while_others_write():
     model = tiny(sequence_len=1000)
     model.head[[END]] = 0
@@ -197,58 +118,6 @@ def test_far_into_a_long_text_fewer_tokens_are_read_at_once_and_the_reply_stays_
     assert all(size <= 32 for size, start in zip(read, first) if start >= 2560) and sum(read) == 2701
     run(scheduler, heard)
     assert [(t.id, 0 if t.forced else 1) for t in heard.tokens] == fresh_run(model, heard.request)
-
-
-def test_forgetting_frees_the_row_and_ends_the_reply():
-    scheduler = Scheduler(tiny(), TOKENIZER, rows=1, context=96)
-    heard = submit(scheduler, "a", [BOS, 1, 2], "c")
-    scheduler.step()
-    scheduler.forget("c")
-    assert heard.finished.reason is Reason.CANCELLED
-    assert scheduler.cached_tokens() == {} and scheduler.pool_numbers().rows_used == 0
-    scheduler.retention.check()
-
-
-def test_a_failing_forward_ends_its_replies_with_a_sentence_and_nobody_elses():
-    class Fragile(TinyModel):
-        def forward(self, ids, kv_cache=None):
-            if (ids == 99).any():
-                raise RuntimeError("the token 99 broke it")
-            return super().forward(ids, kv_cache)
-
-    model = Fragile(TinyConfig())
-    scheduler = Scheduler(model, TOKENIZER, rows=2, context=96)
-    bad, good = submit(scheduler, "bad", [BOS, 99]), submit(scheduler, "good", [BOS, 1])
-    run(scheduler, bad, good)
-    assert bad.finished.reason is Reason.ERROR and "the token 99 broke it" in bad.finished.error
-    assert [(t.id, 0 if t.forced else 1) for t in good.tokens] == fresh_run(model, good.request)
-    assert "bad" not in scheduler.cached_tokens()
-
-
-def test_logits_that_are_not_finite_end_that_reply_alone():
-    class Broken(TinyModel):
-        def forward(self, ids, kv_cache=None):
-            logits = super().forward(ids, kv_cache)
-            logits[(ids == 99).any(-1)] = float("nan")
-            return logits
-
-    scheduler = Scheduler(Broken(), TOKENIZER, rows=2, context=96)
-    bad, good = submit(scheduler, "bad", [BOS, 99]), submit(scheduler, "good", [BOS, 1])
-    run(scheduler, bad, good)
-    assert bad.finished.reason is Reason.ERROR and "not finite" in bad.finished.error
-    assert good.finished.reason is not Reason.ERROR
-
-
-def test_a_sink_that_fails_is_nobody_elses_loss():
-    scheduler = Scheduler(tiny(), TOKENIZER, rows=2, context=96)
-
-    def broken(event):
-        raise OSError("gone")
-
-    scheduler.submit(Request("x", "x", (BOS, 1), temperature=0.0, max_tokens=5), broken)
-    run(scheduler, submit(scheduler, "good", [BOS, 2], max_tokens=5))
-    while scheduler.busy:
-        scheduler.step()
 
 
 @pytest.mark.parametrize("length", [5, READ_CHUNK_TOKENS, READ_CHUNK_TOKENS + 1, 600])
@@ -282,74 +151,6 @@ def test_replies_without_the_cache_run_one_at_a_time_and_hold_nobody_up():
     run(scheduler, *slow)
     for heard in slow:
         assert [(t.id, 0 if t.forced else 1) for t in heard.tokens] == fresh_run(model, heard.request)
-
-
-def test_several_answers_read_their_prompt_once_and_go_their_own_way():
-    model = tiny()
-    scheduler = Scheduler(model, TOKENIZER, rows=4, context=96)
-    prompt = (BOS, *range(20))
-    requests = [Request(f"r{i}", "c" if i == 0 else f"c/{i}", prompt, temperature=1.0, max_tokens=10, seed=30 + i)
-                for i in range(3)]
-    heard = {request.reply: Listener() for request in requests}
-    model.tokens_computed = 0
-    scheduler.submit(requests[0], lambda event: heard[event.reply].append(event), requests[1:])
-    run(scheduler, *heard.values())
-    written = [len(listener.tokens) for listener in heard.values()]
-    assert model.tokens_computed == len(prompt) + sum(written) - 3
-    for request in requests:
-        done = heard[request.reply].finished
-        assert list(zip(done.ids, done.masks)) == fresh_run(model, request)
-    assert [heard[r.reply].finished.counts.read for r in requests] == [21, 0, 0]
-    assert set(scheduler.cached_tokens()) == {"c", "c/1", "c/2"}
-    scheduler.adopt("c", "c/2")
-    scheduler.retention.check()
-    assert set(scheduler.cached_tokens()) == {"c", "c/1"}
-    picked = [*prompt, *heard["r2"].finished.kept_ids]
-    again = submit(scheduler, "next", [*picked, 7], "c", max_tokens=1)
-    run(scheduler, again)
-    assert again.finished.counts.reused == len(picked) - 1
-
-
-@pytest.mark.parametrize("stopped", ["r0", "r1"])
-def test_stopping_one_of_several_answers(stopped):
-    scheduler = Scheduler(tiny(sequence_len=400), TOKENIZER, rows=3, context=400)
-    heard = {f"r{i}": Listener() for i in range(3)}
-    requests = [Request(f"r{i}", f"c{i}", (BOS,) * 300, temperature=0.0, max_tokens=5) for i in range(3)]
-    scheduler.submit(requests[0], lambda event: heard[event.reply].append(event), requests[1:])
-    scheduler.step()
-    scheduler.cancel(stopped)
-    scheduler.retention.check()
-    run(scheduler, *heard.values())
-    reasons = [listener.finished.reason for listener in heard.values()]
-    # While the prompt is being read all wait for the one that reads it; a copy can leave by itself.
-    assert reasons.count(Reason.CANCELLED) == (3 if stopped == "r0" else 1)
-    assert all(sum(isinstance(event, Finished) for event in listener) == 1 for listener in heard.values())
-
-
-def test_the_end_of_the_process_ends_each_of_several_answers_once():
-    scheduler = Scheduler(tiny(sequence_len=400), TOKENIZER, rows=2, context=400)
-    heard = {f"r{i}": Listener() for i in range(2)}
-    requests = [Request(f"r{i}", f"c{i}", (BOS,) * 300, temperature=0.0, max_tokens=5) for i in range(2)]
-    scheduler.submit(requests[0], lambda event: heard[event.reply].append(event), requests[1:])
-    scheduler.step()
-    scheduler.interrupt_all()
-    assert [listener.finished.reason for listener in heard.values()] == [Reason.INTERRUPTED] * 2
-    assert not scheduler.busy
-    scheduler.retention.check()
-
-
-def test_more_answers_than_rows_are_refused_and_fewer_wait_for_all_their_rows():
-    scheduler = Scheduler(tiny(), TOKENIZER, rows=2, context=96)
-    requests = [Request(f"r{i}", f"c{i}", (BOS, 5), temperature=0.0, max_tokens=5) for i in range(3)]
-    with pytest.raises(TooManyAnswersError, match="3 answers at once need as many rows of the cache, and it has 2"):
-        scheduler.submit(requests[0], print, requests[1:])
-    first = submit(scheduler, "first", [BOS, 1], max_tokens=4)
-    heard = {f"r{i}": Listener() for i in range(2)}
-    scheduler.submit(requests[0], lambda event: heard[event.reply].append(event), requests[1:2])
-    later = submit(scheduler, "later", [BOS, 2], max_tokens=4)  # one row is free, but it came later
-    scheduler.step()
-    assert scheduler.queued() == ("r0", "later")
-    run(scheduler, first, *heard.values(), later)
 
 
 @pytest.mark.parametrize("seed", range(12))

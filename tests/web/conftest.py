@@ -3,6 +3,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from tests.web.table import DrawingModel, Table
 from tests.web.talk import Browser, RunningServer
 
 
@@ -26,6 +27,12 @@ def server(serve):
 @pytest.fixture
 def browser(server):
     return Browser(server)
+
+
+@pytest.fixture
+def table(serve):
+    """A browser at a chat whose answers differ by their seeds."""
+    return Table(serve(DrawingModel("-one", "-two", "-three")))
 
 
 logging.getLogger("werkzeug").setLevel(logging.WARNING)  # a line for each request says nothing in a test

@@ -198,3 +198,10 @@ def wait_until(condition, timeout_s=PATIENCE_S):
         assert time.monotonic() < until, "what was waited for did not happen"
         time.sleep(0.01)
     return value
+
+
+def begin(server, browser=None, **fields):
+    """A socket whose reply has begun -> the socket and the reply's id."""
+    socket = (browser or Browser(server)).socket()
+    socket.send("hi", **fields)
+    return socket, socket.until("message", role="assistant")["id"]

@@ -7,7 +7,7 @@ import { closerDrawing, cost, drawing, readShape } from "./memory_arithmetic.js"
 import { mountFields } from "./memory_fields.js";
 import { drawCloser, drawHeads, drawSquare } from "./memory_drawing.js";
 import { mountThemeSwitch } from "./theme_switch.js";
-import { say } from "./words.js";
+import { say, together } from "./words.js";
 
 const LINK_AFTER_MS = 250; // browsers allow only so many changes of the address
 const TOLD_AFTER_MS = 600; // not each step of a slider that is moved on
@@ -30,7 +30,7 @@ function changed() {
 
 /** What it comes to now, for those who hear the page. */
 function tell() {
-  setText(document.getElementById("announcer"), `${slot(page, "bytes").textContent} ${slot(page, "line").textContent}`);
+  setText(document.getElementById("announcer"), together(slot(page, "bytes").textContent, slot(page, "line").textContent));
 }
 
 /** Shows what `raw`, the texts of fields or of a link, costs -> the shape that was made of it. */

@@ -12,7 +12,7 @@ import { mountShow } from "./race_show.js";
 import { awaitModel } from "./readiness.js";
 import { tab } from "./storage.js";
 import { mountThemeSwitch } from "./theme_switch.js";
-import { say } from "./words.js";
+import { say, together } from "./words.js";
 
 const MEASURING = ["begun", "widening", "warming", "cached", "uncached"];
 const LANES = ["cached", "uncached"]; // in the order in which they are measured
@@ -201,7 +201,7 @@ function how(result) {
   const key = result.needed_bytes ? "race.how_no_room" : result.dtype === result.running_dtype ? "race.how" : "race.how_widened";
   const disturbed = result.cached.disturbed + result.uncached.disturbed;
   const total = result.cached.tokens.length + result.uncached.tokens.length;
-  return [say(key, figures), disturbed ? say("race.disturbed", { count: count(disturbed), total: count(total) }) : ""].join(" ").trim();
+  return together(say(key, figures), disturbed ? say("race.disturbed", { count: count(disturbed), total: count(total) }) : "");
 }
 
 race = tab.get("race");

@@ -4,7 +4,7 @@ import { setText, slot } from "./dom.js";
 import { awaitFigures } from "./reply_figures.js";
 import { makeStory } from "./story_steps.js";
 import { tab } from "./storage.js";
-import { say } from "./words.js";
+import { say, together } from "./words.js";
 
 /** `send(text, {isEdit, settings}, settled)` asks a question; `isBusy()`: none can be asked now; `conversation()`: the chat
     of this page, or null. `begun()` is told when a story begins. */
@@ -35,7 +35,7 @@ export function mountStories({ welcome, bar, send, isBusy, conversation, begun }
     const { name, step, look: figures } = story.now;
     if (!figures) return say(`story.${name}.about`);
     const said = say(story.missedCalculator ? "story.without_calculator" : `story.${name}.look${step}`, figures);
-    return story.next ? said : `${said} ${say("story.end")}`;
+    return story.next ? said : together(said, say("story.end"));
   }
 
   const textOf = ({ name, step }) => say(`story.${name}.ask${step}`);

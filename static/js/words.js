@@ -10,3 +10,8 @@ export function say(key, values = {}) {
 }
 
 export const knows = (key) => key in words;
+
+/** Sentences one after the other; empty ones are left out. A Chinese full stop brings its own space. */
+export function together(...sentences) {
+  return sentences.filter(Boolean).reduce((said, next) => `${said}${/[。！？]$/.test(said) ? "" : " "}${next}`, "").trim();
+}

@@ -1,5 +1,7 @@
 """The ready stories: one click begins one, one click goes on with it, and they always take the likeliest token."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -66,6 +68,17 @@ def test_what_it_says_of_the_memory_is_what_the_engine_counted(serve, visit):
     numbers = chat.numbers()
     expect(chat.story_look).to_contain_text(f"only {numbers['last_reply']['read']} were read, "
                                             f"though {numbers['conversation']['tokens']} are remembered")
+
+
+def test_in_chinese_no_space_stands_behind_a_full_stop(serve, visit):
+    chat = visit(serve(ScriptedModel("Paris.", "Many.")), locale="zh-CN")
+    begin(chat, "calculator")
+    chat.story_next.click()
+    expect(chat.answers).to_have_count(2)
+    chat.wait_for_end()
+    expect(chat.story_next).to_be_hidden()
+    expect(chat.story_look).to_have_text(re.compile("。.+。$"))
+    assert not re.search(r"。\s", chat.story_look.text_content())
 
 
 def test_a_change_at_the_beginning_replaces_all_that_stands_behind_it(serve, visit):

@@ -9,12 +9,6 @@ from tests.scripted import ByteTokenizer, ScriptedModel
 
 TITLES = ["Ask something", "Reading, then writing", "Ask again", "Let it calculate", "Change the beginning",
           "Without the cache", "The race", "Forget"]
-COVERS = """() => {
-    const card = document.getElementById("tour").getBoundingClientRect();
-    const it = document.querySelector(".is-pointed")?.getBoundingClientRect();
-    return !it ? "nothing is pointed at" : card.left < it.right && it.left < card.right
-        && card.top < it.bottom && it.top < card.bottom;
-}"""
 TAKE_UP_AT = "at => localStorage.setItem('tour', JSON.stringify({isOpen: true, at}))"
 
 
@@ -248,21 +242,6 @@ def test_the_ready_change_takes_the_place_of_one_that_was_begun(serve, visit):
     expect(chat.edit_text).to_be_focused()
 
 
-@pytest.mark.parametrize("screen", [{}, PHONE], ids=["desktop", "phone"])
-def test_the_outline_of_a_question_does_not_reach_into_the_answer(serve, visit, screen):
-    chat = visit(serve(), **screen)
-    chat.ask_and_wait("Hello")
-    at_step(chat, 4)
-    expect(chat.questions.first).to_contain_class("is-pointed")
-    drawn = chat.page.evaluate("""() => [...document.querySelectorAll("#messages *")].flatMap((element) => {
-        const { outlineStyle, outlineWidth, outlineOffset } = getComputedStyle(element);
-        return outlineStyle === "none" || !parseFloat(outlineWidth) ? []
-            : [element.getBoundingClientRect().bottom + parseFloat(outlineWidth) + parseFloat(outlineOffset)];
-    })""")
-    assert len(drawn) == 1
-    assert drawn[0] <= chat.answers.first.bounding_box()["y"]
-
-
 def test_it_goes_along_to_the_page_of_what_if_and_back(serve, visit):
     chat = visit(serve())
     chat.ask_and_wait("Hello")
@@ -276,31 +255,3 @@ def test_it_goes_along_to_the_page_of_what_if_and_back(serve, visit):
     chat.tour_chat.click()
     expect(chat.tour_title).to_have_text(TITLES[3])
     assert chat.page.url == chat.server.url + path
-
-
-@pytest.mark.parametrize("screen", [{}, PHONE], ids=["desktop", "phone"])
-def test_no_step_covers_what_it_speaks_of(serve, visit, screen):
-    chat = visit(serve(), **screen)
-    chat.ask_and_wait("Hello")
-    at_step(chat, 0)
-    for title in TITLES:
-        expect(chat.tour_title).to_have_text(title)
-        if title != "The race":  # that is on another page
-            assert chat.page.evaluate(COVERS) is False, title
-        chat.tour_skip.click()
-    assert chat.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_on_the_tour(serve, visit, scheme):
-    chat = visit(serve(), color_scheme=scheme, reduced_motion="reduce")
-    chat.ask_and_wait("Hello")
-    at_step(chat, 2)
-    assert_accessible(chat)
-    chat.ask_and_wait("Once more")
-    expect(chat.tour_next).to_be_visible()
-    assert_accessible(chat)
-    at_step(chat, 6)
-    chat.tour_race.click()
-    expect(chat.tour_text).to_contain_text("start the race")
-    assert_accessible(chat)

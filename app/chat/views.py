@@ -48,7 +48,8 @@ def edges_of(messages: Sequence[Message], live: Sequence[LiveReply], cached_toke
         reused   it was remembered         read   it was read (anew, or for the first time)
         written  the model wrote it then   none   it is not remembered
 
-    A message of which most was remembered counts as such: the last token of a reply is always read with the next turn.
+    A reply of which most was remembered counts as such: its last token is always read with the next turn. Of a question
+    it has to be all but one token: one that was changed still shares its beginning, the system prompt, with the old one.
     """
     edges, position = {}, 0
     last = messages[-1] if messages else None
@@ -66,7 +67,8 @@ def edges_of(messages: Sequence[Message], live: Sequence[LiveReply], cached_toke
             edges[message.id] = "none"
         else:
             reused = _reused_tokens(last, own, cached_tokens) - start
-            edges[message.id] = "reused" if 2 * reused > position - start else "read"
+            enough = (position - start) // 2 + 1 if message.is_reply else position - start - 1
+            edges[message.id] = "reused" if reused >= enough else "read"
     return edges
 
 

@@ -55,6 +55,14 @@ def test_a_question_says_what_of_the_chat_was_still_remembered(chat):
     assert told_edges(chat) == ["reused", "reused", "read", "written"]
 
 
+def test_a_question_that_was_changed_is_read_though_its_beginning_was_still_remembered(chat):
+    question = next(message["id"] for message in chat.of("message") if message["role"] == "user")
+    turn(chat, "edit", message=question, text="firm")  # "fir" and the marks before it stay
+    stats = chat.of("done")[-1]["stats"]
+    assert (stats["reused_tokens"], stats["read_tokens"]) == (5, 3)
+    assert told_edges(chat) == ["read", "written"] == [edge for _, edge in page(chat)]
+
+
 def test_the_line_is_told_before_the_first_word(chat):
     types = [event["type"] for event in chat.heard]
     assert types.index("event") < types.index("token")

@@ -19,8 +19,9 @@ export function makeStory(saved) {
   return {
     get now() { return now; },
     get steps() { return now ? STORIES[now.name].steps.length : 0; },
-    /** The settings of its answers: always the likeliest token, so that it goes the same way each time. */
-    settings: (name) => ({ temperature: 0, max_tokens: STORIES[name].max_tokens }),
+    /** The settings of its answers: always the likeliest token, so that it goes the same way each time, and with the
+        cache, which is what all of them are about. */
+    settings: (name) => ({ temperature: 0, use_cache: true, max_tokens: STORIES[name].max_tokens }),
     /** What comes next: {name, step, isEdit}, or null at the end. */
     get next() {
       if (!now || now.step >= this.steps) return null;

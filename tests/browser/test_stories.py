@@ -24,7 +24,7 @@ def begin(chat, name: str) -> None:
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_story_goes_its_way_with_the_likeliest_tokens_alone(serve, visit, name):
     chat = visit(serve(ScriptedModel("Something.")))
-    chat.page.evaluate("localStorage.setItem('settings', JSON.stringify({n: 3, temperature: 1.5}))")
+    chat.page.evaluate("localStorage.setItem('settings', JSON.stringify({n: 3, temperature: 1.5, use_cache: false}))")
     sent = chat.frames("send", "edit")  # reloads
     begin(chat, name)
     for number, text in enumerate(QUESTIONS[name][1:], start=2):
@@ -38,6 +38,7 @@ def test_a_story_goes_its_way_with_the_likeliest_tokens_alone(serve, visit, name
     expect(chat.story_next).to_be_hidden()
     assert [text in frame["text"] for text, frame in zip(QUESTIONS[name], sent, strict=True)] == [True] * len(sent)
     assert all(frame["settings"]["temperature"] == 0 and "n" not in frame["settings"] for frame in sent)
+    assert all(frame["settings"]["use_cache"] for frame in sent)  # whatever the visitor has set: it is of the memory
     assert [frame["type"] for frame in sent] == ["send", "send", "edit" if name == "change" else "send"][:len(sent)]
 
 

@@ -103,6 +103,20 @@ def test_axe_finds_nothing_in_the_presenters_view_and_the_list_of_keys(serve, vi
     assert_accessible(chat)
 
 
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+@pytest.mark.parametrize("expression", ["240*19/100", "1234567*7654321/1000+24680*13579/3", '"a long word indeed".count("ee")'])
+def test_the_result_of_a_calculation_is_never_cut_for_the_words_beside_it(serve, visit, size, expression):
+    chat = visit(serve(ScriptedModel(f"<|python_start|>{expression}<|python_end|> It is.")),
+                 viewport=dict(zip(("width", "height"), size, strict=True)))
+    out_of_the_box(chat)
+    chat.page.keyboard.press("p")
+    chat.ask_and_wait("Hello")
+    assert chat.tool_result.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+    line, result = chat.page.locator(".tool-call__line").bounding_box(), chat.tool_result.bounding_box()
+    assert line["x"] < result["x"] and result["x"] + result["width"] <= line["x"] + line["width"] + 1
+    assert chat.tool_call.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+
+
 @pytest.mark.parametrize("width", [1024, 1280, 1920, 2560])
 def test_no_width_makes_the_presenters_view_scroll_sideways(serve, visit, width):
     chat = visit(serve(), viewport={"width": width, "height": 900})

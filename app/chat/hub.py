@@ -189,6 +189,10 @@ class Hub:
 
     # --- listeners
 
+    @property
+    def num_connected(self) -> int:
+        return len(self._outboxes)
+
     def connect(self, outbox: Outbox) -> None:
         with self._lock:
             self._outboxes.add(outbox)

@@ -11,7 +11,7 @@ import logging
 import secrets
 import time
 
-from flask import current_app, request, url_for
+from flask import abort, current_app, request, url_for
 from flask_sock import Sock
 from simple_websocket import ConnectionClosed
 from wsproto.events import Ping
@@ -20,6 +20,7 @@ from app.chat.chats import Caller
 from app.chat.errors import ChatError
 from app.chat.hub import Outbox, to_json
 from app.chat.recovery import SOCKET_OWNER
+from app.chat.sentences import sentence
 from app.web.frames import read_frame, request_of
 from app.web.languages import translated
 from app.web.retelling import error_text, retold_frame
@@ -34,6 +35,7 @@ LOADING_LOOK_S = 0.5
 FRAMES_AT_ONCE = 200
 FRAMES_WAITING = 20  # that came in and were not taken yet: then no more are read
 TRY_AGAIN_LATER, SERVICE_RESTART = 1013, 1012
+MOST_OPEN = 224  # each holds one of the server's 256 threads: the others stay for pages, and for whoever watches the server
 
 sock = Sock()
 
@@ -41,6 +43,8 @@ sock = Sock()
 def prepare_socket() -> None:
     """Before the request is handled, and after its origin was checked."""
     if request.headers.get("Upgrade", "").lower() == "websocket":
+        if current_app.extensions["glasschat"].replies.hub.num_connected >= MOST_OPEN:
+            abort(503, sentence("So many pages are open already that no other can be served. Please try again in a moment."))
         make_steady(request.environ)
 
 

@@ -102,6 +102,27 @@ def test_hostile_text_is_harmless_wherever_it_stands(serve):
         assert "javascript:" not in re.sub(r">[^<]*<", "><", html) and 'src="https://evil' not in html
 
 
+def test_open_sockets_leave_threads_for_pages(server, browser, monkeypatch):
+    monkeypatch.setattr("app.web.socket.MOST_OPEN", 3)
+    sockets = [browser.socket() for _ in range(3)]
+    for socket in sockets:  # it is served, so it counts
+        socket.say("ping")
+        assert socket.next()["type"] == "pong"
+    with pytest.raises(simple_websocket.ConnectionError) as refused:
+        browser.socket()
+    assert refused.value.status_code == 503
+    assert browser.get("/healthz").status == browser.get("/").status == 200
+    sockets.pop().close()
+    wait_until(lambda: server.replies.hub.num_connected == 2)
+    browser.socket().close()
+
+
+def test_fewer_sockets_may_be_open_than_there_are_threads():
+    from app.commands import gunicorn_settings
+    from app.web.socket import MOST_OPEN
+    assert MOST_OPEN <= gunicorn_settings.threads - 32
+
+
 # --- the cookie
 
 def test_the_cookie_is_for_the_server_alone(browser):

@@ -119,12 +119,12 @@ class Chats:
     def delete(self, caller: Caller, id: str) -> None:
         """The chat, its memory and its reply in the making are gone."""
         with self.own(caller, id) as (conversation, channel):
+            rows = [id, *(answer.row_name for answer in unpicked(self._store, id))]
+            self._store.delete_conversation(id)  # first: where that cannot be done, nothing is lost
             for live in self._publisher.live_in(id):
                 self._publisher.remove(live)
-            for answer in unpicked(self._store, id):
-                self._worker.forget(answer.row_name)
-            self._worker.forget(id)
-            self._store.delete_conversation(id)
+            for row in rows:
+                self._worker.forget(row)
             self._tell_all_and_caller(caller, channel, caller.conversation_event(conversation) | {"deleted": True})
         self._hub.drop(id)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.chat.sentences import fill
+from app.chat.sentences import fill, sentence
 
 
 class ChatError(ValueError):
@@ -23,6 +23,33 @@ class NotFoundError(ChatError):
 
     def __init__(self, sentence: str = "There is no such chat."):
         super().__init__("not_found", sentence)
+
+
+class CannotStoreError(ChatError):
+    """The disk takes nothing, for now: what was to be stored is not, not even a part of it. `unstored` is what whoever
+    waits for an answer is told, which is kept until it can be stored."""
+
+    SENTENCES = {
+        "disk_full": sentence("The disk is full: nothing was changed. Make room on the machine that serves this page, "
+                              "and try again."),
+        "cannot_store": sentence("The chats cannot be written: nothing was changed. Look at the disk of the machine that "
+                                 "serves this page, and try again."),
+    }
+    UNSTORED = {
+        "disk_full": sentence("The disk is full, so this answer cannot be stored. It ends as soon as there is room on "
+                              "the machine that serves this page."),
+        "cannot_store": sentence("The chats cannot be written, so this answer cannot be stored. It ends as soon as they "
+                                 "can be: look at the disk of the machine that serves this page."),
+    }
+
+    def __init__(self, code: str, reason: str):
+        """`reason` is the database's, for the log."""
+        super().__init__(code, self.SENTENCES[code])
+        self.reason = reason
+
+    @property
+    def unstored(self) -> str:
+        return self.UNSTORED[self.code]
 
 
 class StoreError(RuntimeError):

@@ -14,7 +14,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
-from app.chat.errors import NotFoundError
+from app.chat.errors import CannotStoreError, NotFoundError
 from app.chat.store import Store
 from app.chat.texts import clean
 
@@ -90,8 +90,7 @@ class Channel:
         with self.lock:
             self.seq += 1
             if self.seq > self._reserved:
-                self._reserved = self.seq + SEQ_RESERVED
-                self._hub.store.update_conversation(self.conversation, seq=self._reserved)
+                self._reserve(self.seq + SEQ_RESERVED)
             frame = to_json({"type": event["type"], "conversation": self.conversation, "seq": self.seq, **event})
             self._events.append(frame if kept is None else to_json({"conversation": self.conversation, "seq": self.seq, **kept}))
             for outbox in list(self.listeners):
@@ -124,8 +123,15 @@ class Channel:
         """Write down the number that was really reached."""
         with self.lock:
             if self.seq != self._reserved:
-                self._reserved = self.seq
-                self._hub.store.update_conversation(self.conversation, seq=self.seq)
+                self._reserve(self.seq)
+
+    def _reserve(self, seq: int) -> None:
+        """Where it cannot be written down, events are told all the same, and it is tried again with the next."""
+        try:
+            self._hub.store.update_conversation(self.conversation, seq=seq)
+            self._reserved = seq
+        except CannotStoreError:
+            pass
 
     def forget_events(self) -> None:
         """Without the lock: this is called by whoever holds another channel's."""

@@ -5,8 +5,10 @@ What is stored is a sentence as `app.chat.sentences` has it, English and with sl
 
 from __future__ import annotations
 
+import logging
+
 from app.chat.conversation import MemoryEvent, Message, conversation_of_row
-from app.chat.errors import NotFoundError
+from app.chat.errors import CannotStoreError, NotFoundError
 from app.chat.hub import Channel, Hub
 from app.chat.numbers import cache_numbers, last_reply_from_stats
 from app.chat.sentences import fill
@@ -15,13 +17,19 @@ from app.chat.turn_story import Story
 from app.engine.messages import Evicted, Finished, Reading, Reason, Request
 
 
+logger = logging.getLogger(__name__)
+
+
 class MemoryTeller:
     def __init__(self, worker, store: Store, hub: Hub):
         self._worker, self._store, self._hub = worker, store, hub
 
     def tell(self, channel: Channel, code: str, sentence: str, **figures) -> None:
         event = MemoryEvent(channel.conversation, code, sentence, figures)
-        self._store.add_event(event)
+        try:
+            self._store.add_event(event)
+        except CannotStoreError as error:  # whoever is here hears of it all the same
+            logger.warning("what happened to chat %s is told, but not stored (%s): %s", channel.conversation, error.reason, code)
         channel.publish(event_of(event))
 
     def evicted(self, event: Evicted) -> Channel | None:

@@ -8,12 +8,13 @@ be had; `turns` begins it and `publisher` follows it. It never waits for an answ
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import replace
 
 from app.chat.answers import Picker, unpicked
 from app.chat.chats import Caller, Chats
 from app.chat.conversation import Conversation, Message
-from app.chat.errors import ChatError, NotFoundError
+from app.chat.errors import CannotStoreError, ChatError, NotFoundError
 from app.chat.fitting import longest_prompt
 from app.chat.hub import Channel, Hub, to_json
 from app.chat.memory_events import MemoryTeller
@@ -157,7 +158,8 @@ class Replies:
             turn = Turn.of(own, messages[:old.place], question, removed=messages[old.place:])
             self._turns.begin(caller, channel, turn, self._settings_like(old_reply, fields))
             if old.place == 0 and own.title == title_of(old.text):  # nobody gave it another
-                self.chats.rename(caller, own.id, title_of(text))
+                with suppress(CannotStoreError):  # the answer has begun, and is worth more than the title
+                    self.chats.rename(caller, own.id, title_of(text))
 
     def go_on(self, caller: Caller, conversation: str, message: str, fields: dict | None = None,
               request: str | None = None) -> None:

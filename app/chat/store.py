@@ -1,7 +1,8 @@
 """Conversations on disk: one SQLite file, so that a restart loses no message.
 
 Any thread may call any method: there is one connection behind one lock, and no call takes long. What
-belongs together is written in one `transaction`. This module must never know what a message means, nor
+belongs together is written in one `transaction`. What the disk does not take raises CannotStoreError, and the
+database is as it was. This module must never know what a message means, nor
 put anything of the cache on disk: text and token ids only.
 """
 
@@ -16,12 +17,15 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 from app.chat.conversation import Conversation, MemoryEvent, Message
-from app.chat.errors import StoreError
+from app.chat.errors import CannotStoreError, StoreError
 from app.chat.schema import migrate
 
 FILE_NAME = "glasschat.sqlite3"
 JSON_FIELDS = frozenset({"segments", "ids", "masks", "stats", "settings", "figures"})
 EVENTS_SHOWN = 100
+# what the disk is to blame for, and what it is called; the others are faults of ours
+DISK_CODES = {sqlite3.SQLITE_FULL: "disk_full", sqlite3.SQLITE_READONLY: "cannot_store", sqlite3.SQLITE_IOERR: "cannot_store",
+              sqlite3.SQLITE_CANTOPEN: "cannot_store"}
 # several answers to one question: those that the conversation does not go on with
 BESIDE = "(choice = 'folded' OR (choice = 'open' AND answer > 0))"
 
@@ -54,17 +58,16 @@ class Store:
         with self._lock:
             outermost = self._depth == 0
             if outermost:
-                self._connection.execute("BEGIN IMMEDIATE")
+                self._execute("BEGIN IMMEDIATE")
             self._depth += 1
             try:
                 yield
-            except BaseException:
                 if outermost:
+                    self._execute("COMMIT")
+            except BaseException:
+                if outermost and self._connection.in_transaction:  # it is not, where a full disk has ended it
                     self._connection.execute("ROLLBACK")
                 raise
-            else:
-                if outermost:
-                    self._connection.execute("COMMIT")
             finally:
                 self._depth -= 1
 
@@ -186,7 +189,16 @@ class Store:
 
     def _write(self, query: str, *arguments) -> None:
         with self._lock:
+            self._execute(query, arguments)
+
+    def _execute(self, query: str, arguments=()) -> None:
+        try:
             self._connection.execute(query, arguments)
+        except sqlite3.Error as error:
+            code = DISK_CODES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)  # the rest says more exactly what it was
+            if code is None:
+                raise
+            raise CannotStoreError(code, str(error)) from error
 
 
 def _as_columns(values: dict) -> dict:

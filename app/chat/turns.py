@@ -1,12 +1,16 @@
 """A turn begins: from a question to a reply that the engine is writing.
 
-In this order, under the lock of the conversation's channel: the prompt is built and made to fit; the
-engine takes it or refuses; the turn is stored; listeners are told. What is refused leaves nothing behind.
+In this order, under the lock of the conversation's channel: the prompt is built and made to fit; the engine
+holds a place for it or refuses; the turn is stored, or the disk refuses; rows that nobody needs any more are
+freed, and the engine gets the request, which it cannot refuse now; listeners are told. What is refused leaves
+nothing behind: nothing is stored, and nothing that was remembered is forgotten.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 
 from app.chat.answers import check_answers, copies_of, fold, picked_event, request_for_copy, unpicked
@@ -127,15 +131,15 @@ class TurnMaker:
         lost_tokens = self._lost_tokens(channel, turn, settings)
         replies[0].question_tokens = len(fitted.prompt.ids_by_message.get(turn.question.id, ()))
         replies[0].story = self._story(channel, turn, replies[0]) if settings.use_cache else None
-        turn.unpicked = self._free_rows_of_unpicked(turn)
-        self._submit(replies)
-        try:
+        freed = [] if turn.is_new_conversation else unpicked(self._store, turn.conversation.id)
+        turn.unpicked = () if turn.removed else tuple(freed)  # those that stay, folded
+        with self._place_for(requests) as begin:
             self._store_turn(turn, copies, fitted, settings)
-        except BaseException:
+            for answer in freed:  # before the engine looks for a row, or it would take somebody else's
+                self._worker.forget(answer.row_name)
             for live in replies:
-                self._publisher.remove(live)
-                self._worker.cancel(live.request.reply)
-            raise
+                self._publisher.add(live)
+            begin(self._publisher.sink)
         if settings.use_cache:
             self._remembered.add(turn.conversation.id)
         self._tell(caller, channel, turn, replies, fitted, settings)
@@ -180,26 +184,19 @@ class TurnMaker:
     def _is_system_changed(turn: Turn, settings: ReplySettings) -> bool:
         return settings.system != turn.conversation.system and not turn.is_new_conversation
 
-    def _free_rows_of_unpicked(self, turn: Turn) -> tuple[Message, ...]:
-        """Before the engine looks for a row, or it would take somebody else's. -> those that stay, folded."""
-        answers = [] if turn.is_new_conversation else unpicked(self._store, turn.conversation.id)
-        for answer in answers:
-            self._worker.forget(answer.row_name)
-        return () if turn.removed else tuple(answers)
-
-    def _submit(self, replies: list[LiveReply]) -> None:
-        for live in replies:
-            self._publisher.add(live)
-        first, *copies = [live.request for live in replies]
-        try:
-            self._worker.submit(first, self._publisher.sink, copies)
-        except (ValueError, RuntimeError) as error:  # typed by the engine, with a sentence
-            for live in replies:
-                self._publisher.remove(live)
-            if isinstance(error, RuntimeError):
+    @contextmanager
+    def _place_for(self, requests: list[Request]) -> Iterator[Callable]:
+        """See `EngineWorker.place_for`; raises ChatError."""
+        first, *copies = requests
+        with ExitStack() as held:
+            try:
+                begin = held.enter_context(self._worker.place_for(first, copies))
+            except RuntimeError as error:
                 raise ChatError("queue_full", "So many replies are waiting already that no other is taken. Please try again "
                                 "in a moment.") from error
-            raise ChatError("unfit", "This cannot be answered: {reason}.", reason=str(error)) from error
+            except ValueError as error:  # typed by the engine, with a sentence
+                raise ChatError("unfit", "This cannot be answered: {reason}.", reason=str(error)) from error
+            yield begin
 
     def _store_turn(self, turn: Turn, copies: list[Message], fitted: Fitted, settings: ReplySettings) -> None:
         store, id, fingerprint = self._store, turn.conversation.id, self._builder().fingerprint

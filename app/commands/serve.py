@@ -104,13 +104,13 @@ class Server(BaseApplication):
 
     def load(self):
         from app import create_app
-        from app.chat.errors import StoreError
+        from app.chat.errors import CannotStoreError, StoreError
 
         logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
         quiet_about_sentences()
         try:
             return create_app(self.settings)
-        except StoreError as error:
+        except (StoreError, CannotStoreError) as error:
             self._give_up(f"glasschat: {error}")
             sys.exit(0)
 

@@ -14,7 +14,8 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from operator import attrgetter
 
@@ -100,6 +101,13 @@ class EngineWorker:
         Raises EmptyPromptError, PromptTooLongError, SamplingError, TooManyAnswersError or QueueFullError,
         and then takes nothing.
         """
+        with self.place_for(request, copies) as begin:
+            begin(sink)
+
+    @contextmanager
+    def place_for(self, request: Request, copies: Sequence[Request] = ()) -> Iterator[Callable[[Callable[[object], None]], None]]:
+        """As `submit`, in two steps: a place among the waiting is held while more is done for the request, then
+        `begin(sink)` hands it over and cannot be refused. Without that the place is free again."""
         if not request.prompt_ids:
             raise EmptyPromptError("there is no text to answer: the prompt has no tokens")
         check_sampling(request.temperature, request.top_k)
@@ -113,14 +121,26 @@ class EngineWorker:
                 raise QueueFullError(f"{self._max_queue} replies are waiting already; please try again in a moment")
             self._unfinished += 1 + len(copies)
 
-        def counted_sink(event: object) -> None:
-            if isinstance(event, Finished):
-                with self._lock:
-                    self._unfinished -= 1
-                self._publish()  # whoever hears of the end finds it in the snapshot
-            sink(event)
+        has_begun = False
 
-        self._commands.put(("submit", request, counted_sink, copies))
+        def begin(sink: Callable[[object], None]) -> None:
+            def counted_sink(event: object) -> None:
+                if isinstance(event, Finished):
+                    with self._lock:
+                        self._unfinished -= 1
+                    self._publish()  # whoever hears of the end finds it in the snapshot
+                sink(event)
+
+            nonlocal has_begun
+            has_begun = True
+            self._commands.put(("submit", request, counted_sink, copies))
+
+        try:
+            yield begin
+        finally:
+            if not has_begun:
+                with self._lock:
+                    self._unfinished -= 1 + len(copies)
 
     def cancel(self, reply: str) -> None:
         """Stop a reply, wherever it is. Unknown or ended ones are ignored."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from flask import Flask, current_app, render_template, request
 from werkzeug.exceptions import HTTPException, InternalServerError
 
-from app.chat.errors import ChatError, NotFoundError
+from app.chat.errors import CannotStoreError, ChatError, NotFoundError
 from app.chat.sentences import sentence
 from app.web.languages import translated
 from app.web.retelling import error_text
 
-STATUS = {"not_found": 404, "too_long": 413, "not_ready": 503, "failed": 503, "queue_full": 503}
+STATUS = {"not_found": 404, "too_long": 413, "not_ready": 503, "failed": 503, "queue_full": 503, "disk_full": 507,
+          "cannot_store": 503}
 SENTENCES = {
     400: (sentence("Not understood"), sentence("The server cannot make sense of this request.")),
     403: (sentence("Not allowed"), sentence("This cannot be done from where the request comes.")),
@@ -31,6 +32,8 @@ def init_errors(app: Flask) -> None:
 
 def show_chat_error(error: ChatError):
     status = STATUS.get(error.code, 400)
+    if isinstance(error, CannotStoreError):
+        current_app.logger.warning("%s %s was refused: %s", request.method, request.path, error.reason)
     if isinstance(error, NotFoundError) and not _is_for_a_program():
         return _page(404, *SENTENCES[404])
     return {**error.figures, "code": error.code, "text": error_text(error)}, status

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
+from contextlib import suppress
 
 from flask import abort, current_app, request, url_for
 from flask_sock import Sock
@@ -17,7 +18,7 @@ from simple_websocket import ConnectionClosed
 from wsproto.events import Ping
 
 from app.chat.chats import Caller
-from app.chat.errors import ChatError
+from app.chat.errors import CannotStoreError, ChatError
 from app.chat.hub import Outbox, to_json
 from app.chat.recovery import SOCKET_OWNER
 from app.chat.sentences import sentence
@@ -59,7 +60,8 @@ def listen(ws) -> None:
     finally:
         listener.end()
         if owner is None and not listener.caller.outbox.closed:  # closed: the server ends, and there is no store
-            parts.forget_everything(listener.caller.owner)
+            with suppress(CannotStoreError):  # the next start deletes them
+                parts.forget_everything(listener.caller.owner)
 
 
 class Listener:
@@ -163,6 +165,8 @@ class Listener:
             wish = read_frame(frame)
             self._wishes[wish.pop("type")](**wish)
         except ChatError as error:
+            if isinstance(error, CannotStoreError):
+                logger.warning("a wish was refused: %s", error.reason)
             self._tell_error(frame, error.code, error_text(error), **error.figures)
         except (SystemExit, KeyboardInterrupt):
             raise

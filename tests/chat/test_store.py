@@ -8,8 +8,9 @@ import pytest
 
 from app.chat import schema
 from app.chat.conversation import Conversation, MemoryEvent, Message
-from app.chat.errors import StoreError
+from app.chat.errors import CannotStoreError, StoreError
 from app.chat.store import FILE_NAME, Store
+from tests.full_disk import full_disk, read_only_disk
 
 
 @pytest.fixture
@@ -166,3 +167,33 @@ def test_of_several_answers_the_conversation_has_the_first_and_then_the_picked_o
     assert ids(store.answers_beside(conversation.id)) == ["a0", "a2"]
     assert store.last_message(conversation.id).id == "a1"
     assert all(message.is_beside for message in store.answers_beside(conversation.id))
+
+
+def test_what_finds_no_room_is_not_there_and_the_next_that_does_is(store):
+    conversation = Conversation(owner="me", title="t")
+    store.add_conversation(conversation)
+    with full_disk(store):
+        for _ in range(2):
+            with pytest.raises(CannotStoreError) as error, store.transaction():
+                store.update_conversation(conversation.id, title="new")
+                store.add_message(Message(conversation.id, 0, "user", text="x" * 10_000))
+            assert error.value.code == "disk_full"
+    assert store.conversation(conversation.id).title == "t" and store.messages(conversation.id) == []
+    with store.transaction():
+        store.add_message(Message(conversation.id, 0, "user", text="x" * 10_000))
+    assert len(store.messages(conversation.id)) == 1
+
+
+def test_a_disk_that_takes_nothing_has_a_name_of_its_own(store):
+    with read_only_disk(store), pytest.raises(CannotStoreError) as error:
+        store.add_conversation(Conversation(owner="me", title="t"))
+    assert error.value.code == "cannot_store" and "readonly" in error.value.reason
+
+
+def test_what_cannot_be_written_at_its_very_end_is_taken_back(store):
+    with pytest.raises(sqlite3.IntegrityError), store.transaction():
+        store._connection.execute("PRAGMA defer_foreign_keys = ON")
+        store.add_message(Message("nobody's", 0, "user"))  # found wrong by COMMIT
+    store.add_conversation(Conversation(owner="me", title="t"))
+    with store.transaction():
+        assert store.messages("nobody's") == [] and len(store.conversations("me")) == 1

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from app.chat.conversation import Message
 from app.chat.chance_records import fit, pack
+from app.chat.errors import CannotStoreError
 from app.chat.hub import Channel
 from app.chat.numbers import last_reply_numbers, reply_stats
 from app.chat.parts import Parts
@@ -40,6 +41,7 @@ class LiveReply:
         self.began_s = time.monotonic()
         self.dirty = False                     # more was written than was stored
         self.finished: Finished | None = None
+        self.unstored: CannotStoreError | None = None  # it has ended, and the disk does not take it
         self._names = names_of(tokenizer)
         self._ids, self._masks = list(message.ids or []), list(message.masks or [])
         self._before = len(self._ids)          # tokens of a reply that goes on, which it had already
@@ -100,6 +102,11 @@ class LiveReply:
         if isinstance(event, Finished):
             return self._take_end(event)
         raise AssertionError(f"an engine event of an unknown kind: {event!r}")
+
+    def could_not_be_stored(self, error: CannotStoreError) -> list[dict]:
+        """It has ended, but for that. -> what readers are told: once."""
+        self.unstored = error
+        return self._set_state("writing", text=error.unstored)
 
     def cut_off(self, reason: Reason, sentence: str | None = None) -> Finished:
         """An end that the engine did not tell: it is no longer there."""

@@ -14,15 +14,18 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import islice
 
 from app.chat.chance_records import fit
 from app.chat import vanished
 from app.chat.chat_numbers import ChatNumbers
 from app.chat.conversation import Choice, conversation_of_row
+from app.chat.errors import CannotStoreError
 from app.chat.hub import Channel, Hub
 from app.chat.live_reply import LiveReply
 from app.chat.memory_events import MemoryTeller
+from app.chat.merging import merged
 from app.chat.sentences import sentence
 from app.chat.store import Store
 from app.chat.strip import Strips
@@ -91,7 +94,8 @@ class Publisher:
         """Wait until replies that were told to stop have ended, so that what comes right behind a stop is not
         refused. Not to be called under the lock of the channel."""
         until = time.monotonic() + STOPPED_WITHIN_S
-        while any(reply.told_to_stop for reply in self.live_in(conversation)) and time.monotonic() < until:
+        while any(reply.told_to_stop and not reply.unstored for reply in self.live_in(conversation)) \
+                and time.monotonic() < until:
             time.sleep(0.01)
 
     def tell_numbers_soon(self, channel: Channel) -> None:
@@ -131,7 +135,7 @@ class Publisher:
         for name, own_events in by_reply.items():
             reply = self._live.get(name)
             if reply is not None:
-                _try(self._tell_of, reply, _merged(own_events))
+                _try(self._tell_of, reply, merged(own_events))
 
     def _tell_of(self, reply: LiveReply, events: list[object]) -> None:
         channel = reply.channel
@@ -149,7 +153,7 @@ class Publisher:
                 self._worker.cancel(reply.request.reply)
                 reply.finished = reply.cut_off(Reason.ERROR, CANNOT_BE_SHOWN)
             if reply.finished is not None:
-                self._finish(reply)
+                self._finish_or_say_why_not(reply)
             elif reply is self.live_in(channel.conversation)[0]:  # once for all that are written side by side
                 channel.publish({"type": "cache", "cache": self.cache_of(channel.conversation)})
 
@@ -186,6 +190,15 @@ class Publisher:
     def _tell_strip(self, channel: Channel, ended: LiveReply | None = None) -> None:
         live = [reply for reply in (ended, *self.live_in(channel.conversation)) if reply]
         channel.publish(self.strips.event(channel.conversation, live), kept={"type": "strip", "tokens": None})
+
+    def _finish_or_say_why_not(self, reply: LiveReply) -> None:
+        """What cannot be stored is kept, and tried again now and then: see `_look_after`."""
+        try:
+            self._finish(reply)
+        except CannotStoreError as error:
+            for told in reply.could_not_be_stored(error):
+                logger.warning("reply %s cannot be stored yet: %s", reply.message.id, error.reason)
+                reply.channel.publish(told)
 
     def _finish(self, reply: LiveReply) -> None:
         """Store the whole of it, then say so: whoever reloads at `done` finds it stored."""
@@ -243,7 +256,7 @@ class Publisher:
         for channel in channels:
             _try(self._tell_numbers, channel)
         for reply in replies:
-            if reply.finished is not None:  # it could not be stored when it ended: the disk was full, perhaps
+            if reply.finished is not None:  # it could not be stored when it ended
                 _try(self._tell_of, reply, [])
             elif not going_on:
                 _try(self._end, reply, Reason.INTERRUPTED)
@@ -273,8 +286,9 @@ class Publisher:
     def _store_progress(self, reply: LiveReply) -> None:
         with reply.channel.lock:
             if reply.dirty and reply.request.reply in self._live:
-                reply.dirty = False
-                self._store.update_message(reply.message.id, fingerprint=reply.message.fingerprint, **reply.progress())
+                with suppress(CannotStoreError):  # if that lasts until the end, it is told then
+                    self._store.update_message(reply.message.id, fingerprint=reply.message.fingerprint, **reply.progress())
+                    reply.dirty = False
 
 
 def _try(act: Callable, *arguments) -> None:
@@ -283,15 +297,3 @@ def _try(act: Callable, *arguments) -> None:
         act(*arguments)
     except Exception:
         logger.exception("%s failed", act.__name__)
-
-
-def _merged(events: list[object]) -> list[object]:
-    """Tokens that follow each other as one event."""
-    merged: list[object] = []
-    for event in events:
-        if isinstance(event, Tokens) and merged and isinstance(merged[-1], Tokens):
-            merged[-1] = Tokens(event.reply, merged[-1].tokens + event.tokens, event.counts)
-        else:
-            merged.append(event)
-    assert all(not isinstance(event, Finished) for event in merged[:-1]), "a reply went on after its end"
-    return merged

@@ -221,7 +221,11 @@ class Replies:
         return self.store.messages(channel.conversation)
 
     def _check_idle(self, channel: Channel) -> None:
-        if self.publisher.live_in(channel.conversation):
+        live = self.publisher.live_in(channel.conversation)
+        for reply in live:
+            if reply.unstored:  # there is nothing to be stopped
+                raise reply.unstored
+        if live:
             raise ChatError("busy", "An answer is still being written here. Stop it first, or wait for its end.")
 
     def _check_base(self, messages: list[Message], base: str | None) -> None:

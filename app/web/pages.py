@@ -11,7 +11,7 @@ from app.chat.races import LONGEST_ANSWER_TOKENS, MOST_POSITIONS
 from app.chat.reply_settings import FAMILY_TEMPERATURE, MAX_ANSWERS, MAX_TOKENS
 from app.chat.texts import MAX_TEXT_BYTES
 from app.web.memory_page import memory_page
-from app.web.retelling import retold_memory_event, retold_message
+from app.web.retelling import known, retold_memory_event, retold_message
 from app.web.sessions import owner, prolong_session
 
 blueprint = Blueprint("pages", __name__)
@@ -65,6 +65,7 @@ def _chat_page(cid: str | None):
         conversation=chat and {"id": chat["id"], "url": chat["url"], "title": chat["title"]},
         messages=[retold_message(message) for message in chat["messages"]] if chat else [],
         cache=chat["cache"] if chat else replies.chats.cache(caller),
+        why=known(chat.get("text")) if chat else None,
         seq=chat["seq"] if chat else 0,
         events=[retold_memory_event(event) for event in chat["events"]] if chat else [],
         conversations=replies.chats.list(caller),

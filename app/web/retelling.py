@@ -46,11 +46,12 @@ def retold_event(event: dict) -> dict:
         case "message":
             return retold_message(event)
         case "done":
-            return {**event, "text": _known(event.get("text")), "parts": _retold_parts(event.get("parts"))}
+            return {**event, "text": known(event.get("text")), "parts": _retold_parts(event.get("parts"))}
         case "state" | "race" if event.get("text"):
-            return {**event, "text": _known(event["text"])}
+            return {**event, "text": known(event["text"])}
         case "snapshot":
-            return {**event, "messages": [retold_message(message) for message in event["messages"]],
+            return {**event, "text": known(event.get("text")),
+                    "messages": [retold_message(message) for message in event["messages"]],
                     "events": [retold_memory_event(past) for past in event["events"]]}
     return event
 
@@ -62,7 +63,7 @@ def retold_memory_event(event: dict) -> dict:
 def retold_message(message: dict) -> dict:
     told = {**message, "parts": _retold_parts(message.get("parts"))}
     if message.get("error"):
-        told["error"] = _known(message["error"])
+        told["error"] = known(message["error"])
     if message.get("others"):
         told["others"] = [retold_message(other) for other in message["others"]]
     return told
@@ -77,7 +78,7 @@ def _retold_call(call: dict) -> dict:
     return {**call, "reason": retold(refusal["sentence"], refusal["figures"])} if refusal else call
 
 
-def _known(text: str | None) -> str | None:
+def known(text: str | None) -> str | None:
     """Why something failed: a sentence without figures, or one of the engine's, which end with what was wrong."""
     failure = next((failure for failure in FAILURES if text and text.startswith(failure.partition("{")[0])), None)
     if failure is None:

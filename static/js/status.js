@@ -8,7 +8,8 @@ import { knows, say } from "./words.js";
 const PATIENCE_MS = 700; // a break shorter than this is nobody's business
 
 export function mountStatus(element, announcer, { state, showWait }) {
-  let current = { state: state === "ready" ? "idle" : state, text: element.textContent };
+  const isTold = state !== "writing" || element.hasAttribute("data-why"); // and not only named
+  let current = { state: state === "ready" ? "idle" : state, text: isTold ? element.textContent.trim() : undefined };
   let reading = null;
   let isConnected = true;
   let isSending = false;
@@ -26,6 +27,7 @@ export function mountStatus(element, announcer, { state, showWait }) {
     }
     if (name === "queued" && current.place) return say("state.queued", { place: count(current.place) });
     if (name === "failed" && current.text) return say("state.failed", { text: current.text });
+    if (name === "writing" && current.text) return current.text; // why it does not end
     if (name === "writing" && slow) return say("state.writing_slow");
     return say(knows(`state.${name}_unknown`) ? `state.${name}_unknown` : `state.${name}`);
   }
@@ -40,6 +42,7 @@ export function mountStatus(element, announcer, { state, showWait }) {
     const was = element.dataset.state;
     if (was !== name) element.dataset.state = name;
     if (was !== name && [was, name].includes("reconnecting")) announce(text);
+    element.toggleAttribute("data-why", name === "writing" && Boolean(current.text));
     setText(element, text);
     const isReading = current.state === "reading" && reading && reading.total > 0;
     showWait(text, isReading ? reading.done / reading.total : null);
@@ -60,9 +63,10 @@ export function mountStatus(element, announcer, { state, showWait }) {
       if (event.type === "state") {
         current = { state: event.state === "ready" ? "idle" : event.state, place: event.place, text: event.text };
         if (event.state !== "reading") reading = null;
+        if (event.state === "writing" && event.text) announce(event.text);
         if (ended.length && (event.state === "idle" || event.state === "failed")) sayEnd();
       } else if (event.type === "snapshot") {
-        current = { state: event.state ?? "idle", place: event.place };
+        current = { state: event.state ?? "idle", place: event.place, text: event.text };
         tokens = event.cache?.conversation?.tokens ?? tokens;
       } else if (event.type === "reading") {
         reading = event;

@@ -6,6 +6,7 @@ import logging
 import pytest
 
 from tests.full_disk import LONG, full_disk, read_only_disk
+from tests.scripted import ScriptedModel
 from tests.web.table import DrawingModel, Table
 from tests.web.talk import Browser, wait_until
 
@@ -106,3 +107,62 @@ def test_answers_to_choose_from_make_room_for_those_that_follow_and_no_other_cha
     assert len(table.rows()) == 4
     table.ask("more")
     assert other.conversation in table.rows() and other.of("event")[-1]["code"] != "evicted"
+
+
+def test_an_answer_that_cannot_be_stored_says_so_once_and_ends_as_soon_as_it_can(serve, caplog):
+    model = ScriptedModel("x" * 1200)
+    server = serve(model)
+    browser = Browser(server)
+    socket, other = browser.socket(), Browser(server).socket()
+    model.hold(3)
+    socket.send("hi", settings={"max_tokens": 1300})
+    reply = socket.until("message", role="assistant")["id"]
+    wait_until(model.holding.is_set)
+    with full_disk(server.replies.store):
+        model.let_go()
+        while not (told := socket.until("state", message=reply)).get("text"):
+            pass
+        assert told["state"] == "writing" and told["text"].startswith("The disk is full, so this answer cannot be stored.")
+        socket.say("stop", conversation=socket.conversation, message=reply)
+        socket.send("more", socket.conversation)  # not kept waiting for the end of what was stopped
+        assert socket.until("error")["code"] == "disk_full"
+        assert browser.page(socket.conversation)["state"] == "writing"
+        assert "The disk is full, so this answer" in browser.get(f"/c/{socket.conversation}").text
+        chinese = browser.get(f"/c/{socket.conversation}", headers={"Accept-Language": "zh-CN"}).text
+        assert "磁盘已满，这个回答暂时无法保存。" in chinese
+        tried_at = server.replies.publisher._stored_at
+        wait_until(lambda: server.replies.publisher._stored_at > tried_at)  # and again, half a second on
+        assert [record.exc_info for record in told_in(caplog) if "cannot be stored" in record.message] == [None]
+        assert not any(record.exc_info for record in told_in(caplog))
+    assert socket.until("done")["reason"] == "stop"
+    assert socket.until("state")["state"] == "idle"
+    assert [event for event in socket.of("state") if event.get("text")] == [told]
+    assert server.replies.store.messages(socket.conversation)[1].text == "x" * 1200
+    assert other.ask("hi", settings={"max_tokens": 5})["reason"] == "length"
+
+
+def test_what_happens_to_the_memory_is_told_though_it_cannot_be_stored(server, browser):
+    socket = browser.socket()
+    socket.ask("hi")
+    with read_only_disk(server.replies.store):
+        server.replies.publisher._teller.system_changed(server.replies.hub.channel(socket.conversation))
+        assert socket.until("event", code="system_changed")
+    assert socket.ask("more", socket.conversation)["reason"] == "stop"
+    assert "system_changed" not in [event.code for event in server.replies.store.events(socket.conversation)]
+
+
+def test_the_end_of_a_reply_is_told_to_those_who_come_while_it_cannot_be_stored(serve):
+    server = serve(ScriptedModel("Hello."))
+    browser = Browser(server)
+    socket, late = browser.socket(), browser.socket()
+    server.model.hold(2)
+    socket.send("hi")
+    wait_until(server.model.holding.is_set)
+    wait_until(lambda: socket.next()["type"] == "token")
+    with read_only_disk(server.replies.store):
+        server.model.let_go()
+        while not socket.until("state").get("text"):
+            pass
+        late.say("open", conversation=socket.conversation, after=None)
+        assert late.until("snapshot")["text"].startswith("The chats cannot be written, so this answer")
+    assert late.until("done")["reason"] == "stop"

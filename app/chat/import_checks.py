@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+LAST_S = 2**37  # in the year 6325: what is later has no date
+
 
 class Wrong(Exception):
     """At this place the file does not hold what an export has there."""
@@ -20,13 +22,17 @@ def text_of(raw: dict, name: str, where: str, most_bytes: int, may_lack: bool = 
     value = raw.get(name)
     if value is None and may_lack:
         return None
-    if not isinstance(value, str) or len(value) > most_bytes or len(value.encode()) > most_bytes:
+    if not is_text(value, most_bytes):
         raise Wrong(where)
     return value
 
 
-def number_of(value: object, where: str, most: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+def is_text(value: object, most_bytes: int) -> bool:
+    return isinstance(value, str) and len(value) <= most_bytes and len(value.encode()) <= most_bytes
+
+
+def number_of(value: object, where: str, most: int, least: int = 0) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise Wrong(where)
     return value
 
@@ -43,12 +49,18 @@ def flag_of(raw: dict, name: str, where: str) -> bool:
     return raw[name]
 
 
-def is_finite(value: object) -> bool:
-    return isinstance(value, int | float) and abs(value) < 2**63 and math.isfinite(value)
+def is_number(value: object) -> bool:
+    """In Python true and false are numbers, too; here they are none, since no language writes them as such."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**63 and math.isfinite(value)
+
+
+def amount_of(value: object, where: str, most: float, may_lack: bool = False) -> float | None:
+    if value is None and may_lack:
+        return None
+    if not is_number(value) or not 0 <= value <= most:
+        raise Wrong(where)
+    return value
 
 
 def time_of(raw: dict, name: str, where: str | None = None) -> float:
-    value = raw.get(name)
-    if isinstance(value, bool) or not is_finite(value) or not 0 <= value < 2**40:
-        raise Wrong(where or name)
-    return float(value)
+    return float(amount_of(raw.get(name), where or name, LAST_S))

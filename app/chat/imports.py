@@ -15,18 +15,26 @@ from app.chat.chance_records import EMPTY
 from app.chat.conversation import Choice, Conversation, MemoryEvent, Message, new_id
 from app.chat.errors import ChatError
 from app.chat.exports import FORMAT, VERSION
-from app.chat.import_checks import Wrong, flag_of, is_finite, list_of, number_of, numbers_of, text_of, time_of
-from app.chat.reply_settings import ReplySettings
+from app.chat.import_checks import Wrong, amount_of, flag_of, is_number, is_text, list_of, number_of, text_of, time_of
+from app.chat.import_timelines import Timelines
+from app.chat.reply_settings import MAX_TOKENS as MAX_ASKED_TOKENS
+from app.chat.reply_settings import MAX_TOP_K, ReplySettings
 from app.chat.sentences import fill
 from app.chat.texts import MAX_TEXT_BYTES, MAX_TITLE_CHARACTERS, is_blank
-from app.chat.timeline import MODEL_NUMBERS, MODEL_TEXTS
 from app.engine.messages import Reason, ToolState
+from app.engine.sampling import MAX_SEED, MAX_TEMPERATURE
 
-MAX_MESSAGES, MAX_EVENTS, MAX_SEGMENTS, MAX_TOKENS, MAX_RUNS = 4_000, 100, 10_000, 2_000_000, 1_000
+MAX_MESSAGES, MAX_EVENTS, MAX_SEGMENTS, MAX_TOKENS = 4_000, 100, 10_000, 2_000_000
+MAX_SEGMENTS_IN_ALL = 20_000
+MAX_SENTENCE_CHARACTERS = 10_000  # with its figures in it
 MAX_ID = 2**31 - 1
-MAX_MS = 10**9
 SEGMENT_TEXTS, SEGMENT_NUMBERS = ("expression", "result", "reason"), ("written_tokens", "forced_tokens")
 ADDED_NUMBERS = ("written_marks", "forced_marks")  # which files from before have not
+STAT_WHOLE_NUMBERS = {"prompt_tokens": MAX_TOKENS, "reused_tokens": MAX_TOKENS, "read_tokens": MAX_TOKENS,
+                      "generated_tokens": MAX_TOKENS, "forced_tokens": MAX_TOKENS, "without_cache": 2**53 - 1,
+                      "seed": MAX_SEED, "top_k": MAX_TOP_K, "max_tokens": MAX_ASKED_TOKENS}
+STAT_MEASURES = ("time_to_first_token_s", "read_tokens_per_s", "write_tokens_per_s")
+MAX_MEASURE = 10**12
 
 
 @dataclass
@@ -63,6 +71,7 @@ def _read(document: dict, owner: str) -> Imported:
                                 created_s=time_of(document, "created_s"), imported_s=time.time())
     imported = Imported(conversation, [], [], {}, {})
     new_ids: dict[str, str] = {}
+    timelines = Timelines()
     for index, raw in enumerate(list_of(document, "messages", "messages", MAX_MESSAGES)):
         place = f"messages[{index}]"
         if not isinstance(raw, dict):
@@ -74,7 +83,10 @@ def _read(document: dict, owner: str) -> Imported:
         new_ids[old_id] = message.id
         message.reply_to = text_of(raw, "reply_to", f"{place}.reply_to", 100, may_lack=True)
         imported.messages.append(message)
-        _timeline_and_chances(raw, place, message, imported)
+        if message.is_reply:
+            _timeline_and_chances(raw, place, message, imported, timelines)
+    if sum(len(message.segments) for message in imported.messages) > MAX_SEGMENTS_IN_ALL:
+        raise Wrong("messages: segments")
     _check_order(imported.messages, new_ids)
     for index, raw in enumerate(list_of(document, "events", "events", MAX_EVENTS)):
         imported.events.append(_event(raw, f"events[{index}]", conversation.id))
@@ -178,19 +190,21 @@ def _tool_call(segment: dict, where: str) -> dict:
 
 
 def _stats(raw: dict, place: str) -> dict | None:
+    """What `numbers.reply_stats` makes: all of it, since pages take each for granted. A measure is null where nothing was
+    read or written, as of a reply that was stopped while it waited."""
     stats = raw.get("stats")
     if stats is None:
         return None
-    where = f"{place}.stats"
-    if not isinstance(stats, dict) or len(stats) > 50:
-        raise Wrong(where)
-    for name, value in stats.items():
-        if not name.isidentifier() or not (value is None or isinstance(value, bool) or is_finite(value)):
-            raise Wrong(where)
-        if name.endswith("_tokens") or name in ("seed", "top_k", "max_tokens", "without_cache"):
-            if value is not None and (not isinstance(value, int) or not 0 <= value < 2**63):
-                raise Wrong(where)
-    return dict(stats)
+    if not isinstance(stats, dict):
+        raise Wrong(f"{place}.stats")
+
+    def where(name: str) -> str:
+        return f"{place}.stats.{name}"
+
+    return {**{name: number_of(stats.get(name), where(name), most) for name, most in STAT_WHOLE_NUMBERS.items()},
+            **{name: amount_of(stats.get(name), where(name), MAX_MEASURE, may_lack=name in stats) for name in STAT_MEASURES},
+            "temperature": amount_of(stats.get("temperature"), where("temperature"), MAX_TEMPERATURE),
+            "use_cache": flag_of(stats, "use_cache", where("use_cache"))}
 
 
 def _settings(raw: dict, place: str) -> dict | None:
@@ -208,13 +222,10 @@ def _settings(raw: dict, place: str) -> dict | None:
     return vars(checked)
 
 
-def _timeline_and_chances(raw: dict, place: str, message: Message, imported: Imported) -> None:
-    if not message.is_reply:
-        return
+def _timeline_and_chances(raw: dict, place: str, message: Message, imported: Imported, timelines: Timelines) -> None:
     count = len(message.ids or [])
     if raw.get("timeline") is not None:
-        runs = list_of(raw, "timeline", f"{place}.timeline", MAX_RUNS)
-        imported.timelines[message.id] = [_run(run, f"{place}.timeline", count) for run in runs]
+        imported.timelines[message.id] = timelines.runs_of(raw, place, count, message.place + 1)
     if raw.get("chances") is not None:
         try:
             records = base64.b64decode(text_of(raw, "chances", f"{place}.chances", 2 * MAX_TOKENS * len(EMPTY)), validate=True)
@@ -225,33 +236,6 @@ def _timeline_and_chances(raw: dict, place: str, message: Message, imported: Imp
         imported.chances[message.id] = records
 
 
-def _run(run: object, where: str, num_tokens: int) -> dict:
-    if not isinstance(run, dict) or not isinstance(run.get("model"), dict):
-        raise Wrong(where)
-    read = {name: number_of(run.get(name), where, MAX_TOKENS) for name in ("first", "prompt", "reused", "cached", "limit")}
-    read["ended"] = number_of(run.get("ended"), where, MAX_MS)
-    read["use_cache"] = flag_of(run, "use_cache", where)
-    for name in ("times", "shown"):
-        read[name] = [number_of(value, where, MAX_MS) for value in list_of(run, name, where, MAX_TOKENS)]
-    if len(read["times"]) != len(read["shown"]) or read["first"] + len(read["times"]) > num_tokens:
-        raise Wrong(where)
-    if read["reused"] > read["prompt"]:
-        raise Wrong(where)
-    read["reads"] = [numbers_of(pair, where, (MAX_MS, read["prompt"])) for pair in list_of(run, "reads", where, MAX_TOKENS)]
-    read["calls"] = []
-    for call in list_of(run, "calls", where, MAX_SEGMENTS):
-        if not isinstance(call, list) or len(call) != 3 or call[2] not in [state.value for state in ToolState]:
-            raise Wrong(where)
-        read["calls"].append([*numbers_of(call[:2], where, (MAX_TOKENS, MAX_SEGMENTS)), call[2]])
-    model = run["model"]
-    read["model"] = {**{name: text_of(model, name, where, 200) for name in MODEL_TEXTS},
-                     **{name: number_of(model.get(name), where, 2**53 - 1) for name in MODEL_NUMBERS}}
-    if model.get("windows") is not None:
-        windows = list_of(model, "windows", where, MAX_SEGMENTS)
-        read["model"]["windows"] = [number_of(window, where, MAX_TOKENS) for window in windows]
-    return read
-
-
 def _event(raw: object, where: str, conversation: str) -> MemoryEvent:
     if not isinstance(raw, dict):
         raise Wrong(where)
@@ -260,15 +244,17 @@ def _event(raw: object, where: str, conversation: str) -> MemoryEvent:
 
 
 def _sentence(raw: dict, name: str, where: str) -> tuple[str, dict]:
-    """With its figures: texts and numbers alone, so that it can be told."""
+    """With its figures: texts and numbers alone, so that it can be told in every language."""
     text, figures = text_of(raw, name, where, 2_000), raw.get("figures")
     if not isinstance(figures, dict) or len(figures) > 50:
         raise Wrong(where)
-    if not all(value is None or is_finite(value) or (isinstance(value, str) and len(value) <= 2_000)
-               for value in figures.values()):
-        raise Wrong(where)
+    for slot, value in figures.items():
+        if not is_text(slot, 100) or not (is_number(value) or is_text(value, 8_000)):
+            raise Wrong(f"{where}.figures")
     try:
-        fill(text, figures)
+        told = fill(text, figures)
     except (TypeError, ValueError, OverflowError):
         raise Wrong(where) from None
+    if len(told) > MAX_SENTENCE_CHARACTERS:
+        raise Wrong(where)
     return text, dict(figures)

@@ -1,6 +1,7 @@
 """A stored chat as a script of timed events: what its page was told while it was made, told again without the model.
 
-    [ms, event]              as on the socket; `run` besides, which begins the counting of a reply's tokens
+    [ms, event]              as on the socket; `run` besides, which begins the counting of a reply's tokens; the edges of
+                             `edges` are one letter for each message so far, since they are told for every reply
     [ms, text, forced]       one token: the prose that became readable with it, and whether it was put in
 
 Within a reply the times are those that were recorded. How long the person took to ask is not played: a question comes
@@ -10,6 +11,7 @@ time or a number of a reply.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -20,6 +22,7 @@ from app.chat.transcript import ToolSegment
 from app.chat.views import edges_of, message_event
 from app.engine.messages import ToolState
 
+EDGE_LETTERS = {"none": "-", "reused": "u", "read": "r", "written": "w"}
 PAUSE_MS = 700  # before a question, and before its answer begins
 
 
@@ -62,16 +65,19 @@ def _played(message: Message, runs: list[dict], so_far: Sequence[Message]) -> It
     for run in runs:
         yield [now, {"type": "run", "message": message.id, "first": run["first"], "prompt": run["prompt"], "reused": run["reused"],
                      "use_cache": run["use_cache"], "cached": run["cached"], "limit": run["limit"], "model": run["model"]}]
-        edges = {"type": "edges", "edges": edges_of(so_far, (), run["cached"])}
         for at, *rest in reply.play(run):
             yield [now + at, *rest]
             if isinstance(rest[0], dict) and rest[0]["type"] == "reading" and rest[0]["done"] == run["prompt"]:
-                yield [now + at, edges]
+                yield [now + at, {"type": "edges", "edges": _letters(edges_of(so_far, (), run["cached"]), so_far)}]
         now += run["ended"]
     for event in reply.rest():
         yield [now, event]
     yield [now, {"type": "done", "message": message.id, "reason": message.reason or "interrupted", "text": message.error,
                  "stats": message.stats}]
+
+
+def _letters(edges: dict[str, str], messages: Sequence[Message]) -> str:
+    return "".join(EDGE_LETTERS[edges[message.id]] for message in messages)
 
 
 class _Reply:
@@ -80,15 +86,17 @@ class _Reply:
     def __init__(self, message: Message):
         self._id, self._masks = message.id, message.masks or []
         self._segments, self._place, self._offset = message.segments, 0, 0
+        self._places_of_calls = [place for place, segment in enumerate(self._segments) if segment["type"] != "text"]
+        self._calls_told = 0  # those before the place where it stands
         self._parts = Parts()
 
     def play(self, run: dict) -> Iterator[list]:
-        calls, now = list(run["calls"]), 0
+        calls, now = deque(run["calls"]), 0
         for at, done in run["reads"]:
             yield [at, {"type": "reading", "message": self._id, "done": done, "total": run["prompt"], "reused": run["reused"]}]
         for index, (delta, shown) in enumerate(zip(run["times"], run["shown"], strict=True)):
             while calls and calls[0][0] <= index:
-                yield from ([now, event] for event in self._call(*calls.pop(0)[1:]))
+                yield from ([now, event] for event in self._call(*calls.popleft()[1:]))
             now += delta
             text = self._take(shown)
             place = run["first"] + index
@@ -104,7 +112,7 @@ class _Reply:
             if segment["type"] == "text":
                 yield from self._text_up_to_call()
             else:
-                yield from self._call(sum(each["type"] != "text" for each in self._segments[:self._place]), segment["state"])
+                yield from self._call(self._calls_told, segment["state"])
         yield from self._blocks(self._parts.end_text())
 
     def _take(self, count: int) -> str:
@@ -127,14 +135,14 @@ class _Reply:
         yield from self._blocks(self._parts.end_text())
 
     def _call(self, number: int, state: str) -> Iterator[dict]:
-        places = [place for place, segment in enumerate(self._segments) if segment["type"] != "text"]
-        if number >= len(places):
+        if number >= len(self._places_of_calls):
             return
-        if self._place <= places[number]:
-            if self._place < places[number]:
+        place = self._places_of_calls[number]
+        if self._place <= place:
+            if self._place < place:
                 yield from self._text_up_to_call()
-            self._place, self._offset = places[number] + 1, 0
-        segment = ToolSegment.from_json(self._segments[places[number]], number)
+            self._place, self._offset, self._calls_told = place + 1, 0, number + 1
+        segment = ToolSegment.from_json(self._segments[place], number)
         if state == ToolState.WRITING.value:
             segment = ToolSegment(number)
         yield {**self._parts.set_call(replace(segment, state=state)), "type": "tool_call", "message": self._id}

@@ -56,6 +56,7 @@ def edges_of(messages: Sequence[Message], live: Sequence[LiveReply], cached_toke
     own = _live_of(last, live) if last else None
     if own and own.cached_tokens is not None:
         cached_tokens = own.cached_tokens
+    all_reused = _reused_tokens(last, own, cached_tokens) if last else 0
     for message in messages:
         start = position
         position += 0 if message.left_out else len(message.ids or [])
@@ -66,7 +67,7 @@ def edges_of(messages: Sequence[Message], live: Sequence[LiveReply], cached_toke
         elif not is_cached:
             edges[message.id] = "none"
         else:
-            reused = _reused_tokens(last, own, cached_tokens) - start
+            reused = all_reused - start
             enough = (position - start) // 2 + 1 if message.is_reply else position - start - 1
             edges[message.id] = "reused" if reused >= enough else "read"
     return edges

@@ -3,9 +3,12 @@
 
 import { savedTokens, told } from "./replay_cells.js";
 
+const EDGES = { "-": "none", u: "reused", r: "read", w: "written" };
+
 /** All entries of a script, in order. `tokens`: those that were saved with the chat, message by message. */
 export function expand(script, tokens) {
   const saved = savedTokens(tokens);
+  const changed = edgesSoFar();
   let counted = null; // of the reply that is being told
   return script.map(([at, what, forced]) => {
     if (typeof what === "string") return { at, events: counted.token(what, forced === 1), isStep: true };
@@ -15,8 +18,25 @@ export function expand(script, tokens) {
     }
     if (what.type === "reading") return { at, events: counted.read(what), isStep: what.done > what.reused };
     if (what.type === "done" && counted) return { at, events: [what, counted.end(), { type: "state", state: "idle" }], isStep: false };
+    if (what.type === "edges") return { at, events: [{ ...what, edges: changed.edges(what.edges) }], isStep: false };
+    if (what.type === "message") changed.message(what);
     return { at, events: [what], isStep: false };
   });
+}
+
+/** The edges of the messages that were told: which of them change. */
+function edgesSoFar() {
+  const told = []; // [id, edge], message by message
+  return {
+    message({ id, edge }) { told.push([id, edge]); },
+    /** `letters`: one for each of them. */
+    edges(letters) {
+      const now = told.map(([id], index) => [id, EDGES[letters[index]]]);
+      const changes = now.filter(([, edge], index) => edge !== told[index][1]);
+      for (const [index, each] of now.entries()) told[index] = each;
+      return Object.fromEntries(changes);
+    },
+  };
 }
 
 /** The counts of one run of a reply. */

@@ -46,8 +46,8 @@ class Parts:
 
     def forget_everything(self, owner: str) -> None:
         """All chats and races of a browser session are gone, and all memory of them."""
+        self.replies.chats.forget_everything(owner)  # first: a full disk refuses it
         self.races.forget(owner)
-        self.replies.chats.forget_everything(owner)
 
     def close(self) -> None:
         """End the engine thread, tell the open replies so, and close the database."""

@@ -29,8 +29,11 @@ export function mountForgetting({ root, dialog, channel, slow, tour, notice, tra
       if (!await ask(dialog)) return;
       expected = channel.conversation;
       try {
-        const answer = await fetch(`${root}api/forget`, { method: "POST", credentials: "same-origin" });
-        if (!answer.ok) throw new Error(`forget: ${answer.status}`);
+        const answer = await fetch(`${root}api/forget${location.search}`, { method: "POST", credentials: "same-origin" });
+        if (!answer.ok) {
+          expected = null;
+          return notice.show((await answer.json()).text);
+        }
         slow.drop();
         sessionStorage.clear();
         tour.did("forget");

@@ -3,9 +3,13 @@
 import threading
 from contextlib import contextmanager
 
+import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from app.models import ModelError
+from tests.browser.conftest import PHONE
+from tests.full_disk import full_disk, read_only_disk
 from tests.scripted import ScriptedModel
 
 
@@ -115,3 +119,40 @@ def test_a_question_asked_while_the_model_is_loaded_is_answered_when_it_is_there
 def test_a_failed_model_says_why(serve, visit):
     chat = visit(serve(load=refuse))
     expect(chat.state).to_contain_text("This file is no model.")
+
+
+@pytest.mark.parametrize("screen", [{}, PHONE])
+def test_an_answer_that_cannot_be_stored_says_why_until_it_can(serve, visit, screen):
+    server = serve(ScriptedModel("word " * 280))
+    chat = visit(server, **screen)
+    server.model.hold(5)
+    chat.ask("Go on.")
+    chat.wait_until(server.model.holding.is_set)
+    why = "The disk is full, so this answer cannot be stored."
+    with full_disk(server.parts.store):
+        server.model.let_go()
+        expect(chat.state).to_contain_text(why)
+        expect(chat.announcer).to_contain_text(why)
+        assert chat.state.evaluate("each => each.scrollWidth <= each.clientWidth"), "nothing of it is cut"
+        chat.reload()
+        expect(chat.state).to_contain_text(why)
+        assert Axe().run(chat.page).response["violations"] == []
+    chat.wait_for_end()
+    expect(chat.state).to_have_text("Ready")
+
+
+def test_what_a_disk_refuses_is_told_and_what_was_typed_stays(serve, visit):
+    chat = visit(serve())
+    chat.ask_and_wait("Hello")
+    with read_only_disk(chat.server.parts.store):
+        chat.composer.fill("More")
+        chat.send.click()
+        expect(chat.notice).to_contain_text("The chats cannot be written: nothing was changed.")
+        expect(chat.composer).to_have_value("More")
+        chat.notice.get_by_role("button").click()
+        chat.forget.click()
+        chat.forget_yes.click()
+        expect(chat.notice).to_be_visible()
+        expect(chat.notice).to_contain_text("The chats cannot be written: nothing was changed.")
+    chat.send.click()
+    expect(chat.answers).to_have_count(2)

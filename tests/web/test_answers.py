@@ -161,4 +161,4 @@ def test_copies_are_no_chats_in_the_list(table):
 def test_the_largest_seed_has_a_next_one(serve):
     table = Table(serve(), n=2, seed=2**63 - 1)
     table.ask()
-    assert [event["stats"]["seed"] for event in table.socket.of("done")] == [2**63 - 1, 0]
+    assert {event["stats"]["seed"] for event in table.socket.of("done")} == {2**63 - 1, 0}  # either may end first

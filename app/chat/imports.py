@@ -95,7 +95,7 @@ def _read(document: dict, owner: str) -> Imported:
 
 def _check_order(messages: list[Message], new_ids: dict[str, str]) -> None:
     """Questions and replies alternate; of several answers the conversation goes on with one; `reply_to` is that
-    before."""
+    before. Only whole turns are left out, the oldest ones."""
     before: Message | None = None
     by_place: dict[int, list[Message]] = {}
     for message in messages:
@@ -114,6 +114,10 @@ def _check_order(messages: list[Message], new_ids: dict[str, str]) -> None:
             if message.reply_to != (before.id if before else None):
                 raise Wrong("messages: reply_to")
         before = main[0]
+    left_out = [message.left_out for message in sorted(messages, key=lambda message: message.place) if not message.is_beside]
+    oldest = sum(left_out)
+    if oldest % 2 or any(left_out[oldest:]):
+        raise Wrong("messages: left_out")
 
 
 def _message(raw: dict, place: str, conversation: str) -> Message:

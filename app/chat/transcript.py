@@ -79,9 +79,10 @@ class Transcript:
         self._is_special = getattr(tokenizer, "is_special", None) or _nine_specials(tokenizer)
         self._tokenizer = tokenizer
         self.segments: list[TextSegment | ToolSegment] = []
+        self._first_call = 0
         for segment in segments:
-            self.segments.append(_segment_from_json(segment, self._number_of_calls()))
-        self._first_call = self._number_of_calls()
+            self.segments.append(_segment_from_json(segment, self._first_call))
+            self._first_call += isinstance(self.segments[-1], ToolSegment)
         if ids and self.segments and isinstance(self.segments[-1], TextSegment):
             self.segments[-1].pieces[:] = [self._detokenizer.feed([id for id in ids if not self._is_special(id)])]
 

@@ -168,6 +168,7 @@ def test_hostile_text_stays_text(chat):
     lambda d: d["messages"].pop(0), lambda d: d["messages"].pop(1),
     lambda d: d["messages"][0].update(role="system"), lambda d: d["messages"][0].update(id=d["messages"][1]["id"]),
     lambda d: d["messages"][1].update(reply_to=None), lambda d: d["messages"][1].update(choice="both"),
+    lambda d: d["messages"][0].update(left_out=True), lambda d: d["messages"][1].update(left_out=True),
     lambda d: d["messages"][1].update(choice="folded"), lambda d: d["messages"][1].update(place=-2),
     lambda d: d["messages"][0].update(ids=[-1]), lambda d: d["messages"][0].update(ids=[2**40]),
     lambda d: d["messages"][0].update(ids=[True]), lambda d: d["messages"][1].update(masks=[1]),

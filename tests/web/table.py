@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.chat.chats import Caller
 from tests.scripted import ASSISTANT_START, ScriptedModel
-from tests.web.talk import Browser
+from tests.web.talk import Browser, wait_until
 
 LETTERS = slice(ord("a"), ord("z") + 1)
 
@@ -40,6 +40,14 @@ class Table:
         self.socket.until("state", state="idle")
         return [event["id"] for event in self.socket.heard[start:]
                 if event["type"] == "message" and event["role"] == "assistant"]
+
+    def ask_and_hold(self, after_tokens):
+        """-> the ids of the answers, with the model held after so many tokens of each."""
+        model = self.server.model
+        model.hold(after_tokens)
+        self.socket.send("hi", settings=self.settings)
+        wait_until(model.holding.is_set)
+        return [self.socket.until("message", role="assistant")["id"] for _ in range(self.settings["n"])]
 
     def say(self, type, **fields):
         self.socket.say(type, conversation=self.socket.conversation, **fields)

@@ -53,10 +53,7 @@ def test_without_copies_the_numbers_do_not_speak_of_them(serve):
 def test_stopping_one_lets_the_others_go_on(serve):
     model = DrawingModel("long enough to be stopped")
     table = Table(serve(model))
-    model.hold(3)
-    table.socket.send("hi", settings=table.settings)
-    wait_until(model.holding.is_set)
-    answers = [table.socket.until("message", role="assistant")["id"] for _ in range(3)]
+    answers = table.ask_and_hold(3)
     table.say("stop", message=answers[0])
     table.say("pick", message=answers[1])
     assert table.socket.until("error")["code"] == "busy"
@@ -69,10 +66,7 @@ def test_stopping_one_lets_the_others_go_on(serve):
 def test_a_second_tab_and_a_reload_see_the_same_answers_in_mid_stream(serve):
     model = DrawingModel("long enough to look twice")
     table = Table(serve(model))
-    model.hold(6)
-    table.socket.send("hi", settings=table.settings)
-    wait_until(model.holding.is_set)
-    answers = [table.socket.until("message", role="assistant")["id"] for _ in range(3)]
+    answers = table.ask_and_hold(6)
     for id in answers:
         table.socket.until("token", message=id)
     question, first = table.look()["messages"]
@@ -113,10 +107,7 @@ def test_deleting_the_chat_frees_all_rows(table):
 def test_deleting_in_mid_stream_ends_all_answers(serve):
     model = DrawingModel("long enough to be deleted")
     table = Table(serve(model))
-    model.hold(3)
-    table.socket.send("hi", settings=table.settings)
-    wait_until(model.holding.is_set)
-    table.socket.until("message", role="assistant")
+    table.ask_and_hold(3)
     table.say("delete")
     table.socket.until("conversation", deleted=True)
     model.let_go()

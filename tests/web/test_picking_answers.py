@@ -88,12 +88,8 @@ def test_picking_one_stops_those_that_are_still_written(serve):
 
 
 def test_after_a_restart_the_interrupted_answers_are_there_and_one_may_be_picked(serve):
-    model = DrawingModel("long enough to be interrupted")
-    table = Table(serve(model))
-    model.hold(6)
-    table.socket.send("hi", settings=table.settings)
-    wait_until(model.holding.is_set)
-    answers = [table.socket.until("message", role="assistant")["id"] for _ in range(3)]
+    table = Table(serve(DrawingModel("long enough to be interrupted")))
+    answers = table.ask_and_hold(6)
     for id in answers:
         table.socket.until("token", message=id)
     table.server.restart()

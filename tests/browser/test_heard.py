@@ -37,11 +37,20 @@ def wait_until_told(chat, sentence: str) -> None:
         sentence))
 
 
+def ask_and_hear(chat, question: str) -> None:
+    """Ask, with the model held until the start was told: of what begins and ends within one frame the end alone is."""
+    chat.server.model.hold(1)
+    chat.ask(question)
+    expect(chat.announcer).to_have_text("The model is answering.")
+
+
 def test_an_answer_with_a_calculation_is_told_by_its_start_and_its_end_alone(serve, visit):
     chat = visit(serve(ScriptedModel("It is <|python_start|>6*7<|python_end|> then.")))
     listen(chat)
     for _ in range(2):
-        chat.ask_and_wait("Sum?")
+        ask_and_hear(chat, "Sum?")
+        chat.server.model.let_go()
+        chat.wait_for_end()
         start, end = told(chat)
         assert start == "The model is answering."
         assert end.startswith("The answer is finished: ")
@@ -52,9 +61,10 @@ def test_why_an_answer_ended_early_is_told_with_the_memory(serve, visit):
     server = serve(ScriptedModel("word " * 9, "word " * 9, RuntimeError("lost")), max_tokens=20)
     chat = visit(server)
     listen(chat)
-    chat.ask_and_wait("Long?")
-    server.model.hold(10)
-    chat.ask("Stopped?")
+    ask_and_hear(chat, "Long?")
+    server.model.let_go()
+    chat.wait_for_end()
+    ask_and_hear(chat, "Stopped?")
     chat.stop_while_held()
     server.model.let_go()
     chat.wait_for_end()

@@ -34,9 +34,14 @@ def test_five_thousand_tokens_change_the_page_at_most_once_a_frame(serve, visit)
 
 
 def test_a_screen_reader_hears_the_start_the_end_and_the_memory_only(serve, visit):
-    chat = visit(serve(ScriptedModel("word " * 20, seconds_per_token=0.002)))
+    server = serve(ScriptedModel("word " * 20))
+    server.model.hold(50)
+    chat = visit(server)
     chat.page.evaluate(WATCH_SPEECH)
-    chat.ask_and_wait("Speak")
+    chat.ask("Speak")
+    chat.wait_for_number("written-tokens", at_least=50)
+    server.model.let_go()
+    chat.wait_for_end()
     expect(chat.announcer).to_contain_text("The answer is finished")
     said = chat.page.evaluate("window.__said")
     assert 2 <= len(said) <= 3

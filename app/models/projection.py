@@ -9,17 +9,26 @@ A row of x gives the same numbers, bit for bit, whatever rows stand beside it: a
 else is being served. oneDNN keeps to that but for a single float32 row, which it adds up in another order;
 such a row is therefore multiplied twice. (Measured on x86 with AVX-512; another processor may round otherwise.)
 
+oneDNN writes code for every shape of a product, here for every number of rows: half a megabyte each. It keeps the
+last 1,024 of them, and PyTorch's layer above it as many again: in a server, through which texts of all lengths come,
+that is half a gigabyte in time. With far fewer nothing was measured to be slower.
+
 This module must never change a number: smaller types are another module's.
 """
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
 
 PACKED_DTYPES = (torch.bfloat16, torch.float32)
+KEPT_SHAPES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "256", "LRU_CACHE_CAPACITY": "64"}  # of oneDNN and of PyTorch's layer
+
+for _name, _count in KEPT_SHAPES.items():
+    os.environ.setdefault(_name, _count)  # both look there when they come to their first product
 
 
 class Projection:

@@ -1,5 +1,9 @@
 """Packed weights hold the same numbers."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -37,3 +41,30 @@ def test_where_packing_does_not_work_the_weight_is_used_as_it_is(monkeypatch):
 
 def test_only_the_processor_packs_and_only_types_that_it_computes_in():
     assert not can_pack("cuda", torch.bfloat16) and not can_pack("cpu", torch.float16)
+
+
+MULTIPLIES_MANY_SHAPES = """
+import os
+from pathlib import Path
+import torch
+from app.models.projection import Projection
+
+def resident_bytes():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+projections = [Projection(torch.randn(width, 64).bfloat16()) for width in (64, 128, 192, 256)]
+for rows in range(1, 281):
+    for projection in projections:
+        projection(torch.randn(rows, 64).bfloat16())
+    torch.bmm(torch.randn(3, 8, 280 + rows).bfloat16(), torch.randn(3, 280 + rows, 64).bfloat16())
+    if rows == 100:
+        before = resident_bytes()
+print(resident_bytes() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not can_pack("cpu", torch.bfloat16), reason="no packed bfloat16, or no /proc")
+def test_texts_of_ever_new_lengths_do_not_take_ever_more_memory():
+    done = subprocess.run([sys.executable, "-c", MULTIPLIES_MANY_SHAPES], capture_output=True, text=True, check=True,
+                          cwd=Path(__file__).parents[2])
+    assert int(done.stdout) < 60 * 2**20  # with the code of each shape kept it is 500 MB

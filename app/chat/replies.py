@@ -118,7 +118,7 @@ class Replies:
                 self.chats.open(caller, conversation.id, after=0)
             elif caller.outbox is not None:
                 own = [caller.conversation_event(conversation)] if message.place == 0 else []
-                turn = [*self.store.messages(conversation.id), *self.store.answers_beside(conversation.id)]
+                turn = [*self.store.messages(conversation.id), *unpicked(self.store, conversation.id)]
                 turn = [other for other in turn if message.place <= other.place <= message.place + 1]
                 live = self.publisher.live_in(conversation.id)
                 for event in own + [message_event(other, live) for other in turn]:

@@ -118,7 +118,8 @@ class TurnMaker:
         reply.settings, reply.fingerprint = asdict(settings), self._builder().fingerprint
         reply.ids = fitted.prompt.ids_by_message.get(reply.id, reply.ids or [])
         reply.reason = reply.error = None
-        reply.choice = (Choice.ONLY if settings.n == 1 else Choice.OPEN).value
+        if not turn.is_going_on:  # one that was picked stays so
+            reply.choice = (Choice.ONLY if settings.n == 1 else Choice.OPEN).value
         request = Request(reply=new_id(), conversation=turn.conversation.id, prompt_ids=tuple(fitted.prompt.ids),
                           temperature=settings.temperature, top_k=settings.top_k, max_tokens=settings.max_tokens,
                           seed=settings.seed, use_cache=settings.use_cache)

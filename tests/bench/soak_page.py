@@ -68,7 +68,7 @@ class Page:
         is_answer = event["role"] == "assistant"
         if is_answer and event.get("state") == "writing":
             self.live.add(event["id"])
-        if is_answer and event["answer"] > 0:
+        if is_answer and event["answer"] > 0 and event["choice"] == "open":
             self.beside.append(event["id"])
             return
         if not event.get("repeat"):

@@ -121,6 +121,24 @@ def test_going_on_with_the_first_picks_it(serve):
     wait_until(lambda: list(table.rows()) == [table.socket.conversation])
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_one_that_goes_on_stays_the_picked_one_and_a_repeated_request_tells_of_it_alone(serve, number):
+    table = Table(serve(DrawingModel("-something long")), max_tokens=4)
+    answers = table.ask()
+    table.pick(answers[number])
+    wish = {"message": answers[number], "settings": table.settings | {"max_tokens": 50}, "request": "more of it"}
+    table.say("continue", **wish)
+    assert table.socket.until("message", id=answers[number])["choice"] == "picked"
+    table.socket.until("state", state="idle")
+    start = len(table.socket.heard)
+    table.say("continue", **wish)
+    table.socket.until("message", id=answers[number])
+    table.say("rename", title="After it")
+    table.socket.until("conversation", title="After it")
+    told = [event["id"] for event in table.socket.heard[start:] if event["type"] == "message"]
+    assert told == [answers[number]]
+
+
 def test_an_answer_whose_row_went_to_another_chat_is_told_of_and_can_still_be_picked(serve):
     table = Table(serve(DrawingModel("-one", "-two"), rows=3))
     answers = table.ask()

@@ -138,12 +138,10 @@ class Llama(ReferenceGeneration):
         masks = masks_for(groups, num_new, self.cache_dtype, ids.device)
         x = F.embedding(ids.flatten(), self.embedding).float()  # (B·T, C)
         halves = self._halves if num_new == 1 and num_rows <= MOST_ROWS else []
-        self._run_layers(x, *rotary, self._eps, self._layers, self._packed, halves, num_rows, self.config.n_head,
-                         self.config.n_kv_head, groups, masks)
+        x = self._run_layers(x, *rotary, self._eps, self._layers, self._packed, halves, num_rows, self.config.n_head,
+                             self.config.n_kv_head, groups, masks, last_only)
         if kv_cache is not None:
             kv_cache.advance(num_new)
-        if last_only:
-            x = x[num_new - 1::num_new]  # (B, C)
         logits = self._head(rms_norm(x, self._norm, self._eps, torch.float32))
         return logits.view(num_rows, -1, self.config.vocab_size)
 

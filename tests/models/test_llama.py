@@ -145,6 +145,18 @@ def test_logits_of_the_last_position_alone_are_the_last_of_all():
     same(last, model.forward(ids)[:, -1:], 1e-5)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_is_read_for_its_last_position_alone_leaves_the_same_in_the_cache(dtype):
+    model = tiny_llama(dtype)
+    ids = torch.tensor([random_ids(model, 9), random_ids(model, 9, seed=1)])
+    caches = [KVCache.for_model(model, 2, CONTEXT) for _ in range(2)]
+    for cache in caches:  # rows of different lengths
+        model.forward(torch.tensor([random_ids(model, 3, seed=2)]), cache.select([1]))
+    last, whole = (model.forward(ids, cache, last_only=only) for cache, only in zip(caches, (True, False)))
+    same(last, whole[:, -1:], 1e-5 if dtype == torch.float32 else 0.05)
+    assert torch.equal(caches[0].k_cache, caches[1].k_cache) and torch.equal(caches[0].v_cache, caches[1].v_cache)
+
+
 # --- the edges of the context
 
 def test_a_prompt_as_long_as_the_context_is_computed_and_one_more_token_is_refused_before_anything_is_written():
@@ -236,7 +248,9 @@ def test_the_compiled_layers_give_the_same_numbers_bit_for_bit(dtype):
     for run in (model._run_layers, run_layers):
         model._run_layers = run
         cache = KVCache.for_model(model, 3, CONTEXT)
-        logits[run] = [logits_of(model, random_ids(model, 14)), add(model, cache.select([1]), random_ids(model, 9)),
+        logits[run] = [logits_of(model, random_ids(model, 14)),
+                       model.forward(torch.tensor([random_ids(model, 4)]), cache.select([2]), last_only=True),
+                       add(model, cache.select([1]), random_ids(model, 9)),
                        add(model, cache, *([[5, 6]] * 3)), add(model, cache, [7], [8], [9]),
                        add(model, cache.select([0, 2]), [1], [2])]
     compiled, plain = logits.values()

@@ -24,7 +24,7 @@ class ModelRunner:
 
     def __init__(self, model, governor: ThreadGovernor | None = None):
         self.model = model
-        self._governor = governor
+        self.governor = governor
         self.device = model.get_device()
         self._last_only = "last_only" in inspect.signature(model.forward).parameters
 
@@ -37,12 +37,12 @@ class ModelRunner:
         """B equally long lists of T ids -> logits (B, V) after the last of each."""
         batch = torch.tensor(ids, dtype=torch.long, device=self.device)  # (B, T)
         options = {"last_only": True} if self._last_only else {}
-        num_stored = sum(cache.lengths()) if cache is not None and self._governor is not None else 0
+        num_stored = sum(cache.lengths()) if cache is not None and self.governor is not None else 0
         started = time.perf_counter()
         logits = self.model.forward(batch, **options) if cache is None \
             else self.model.forward(batch, kv_cache=cache, **options)
-        if self._governor is not None:
-            self._governor.took(batch.numel(), time.perf_counter() - started, num_stored)
+        if self.governor is not None:
+            self.governor.took(batch.numel(), time.perf_counter() - started, num_stored)
         return logits[:, -1, :]
 
     def chunk_tokens(self, start: int) -> int:

@@ -18,6 +18,7 @@ the engine thread, as PyTorch counts threads for each thread by itself. It must 
 from __future__ import annotations
 
 import math
+import time
 from collections import deque
 from collections.abc import Callable
 from statistics import median
@@ -52,6 +53,19 @@ class ThreadGovernor:
     @property
     def threads(self) -> int:
         return self._ladder[self._rung]
+
+    def begin(self, run: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> None:
+        """Before anybody waits: `run`, a few forwards, is timed with each number of threads, from the fewest on, and the
+        most that are not slow are begun with. On a machine that is busy already, no text then has to find that out."""
+        taken_s: dict[int, float] = {}
+        for rung in reversed(range(len(self._ladder))):
+            self._go_to(rung)
+            if not taken_s:
+                run()  # kernels are chosen and memory is mapped: with few threads, as these wait for nobody
+            started = clock()
+            run()
+            taken_s[rung] = clock() - started
+        self._go_to(min(rung for rung, seconds in taken_s.items() if seconds <= SLOW * min(taken_s.values())))
 
     def took(self, num_tokens: int, seconds: float, num_stored: int = 0) -> None:
         """A forward of so many tokens, which looked back at so many others, took so long."""

@@ -249,13 +249,21 @@ class EngineWorker:
 
     def _warm(self) -> None:
         """The first forward of each kind is slow (kernels are chosen, memory is mapped): do it before anybody waits."""
-        runner = ModelRunner(self.model)
+        runner = self._scheduler.runner
         row = KVCache.for_model(self.model, 1, min(64, self._scheduler.context))
         token = self.tokenizer.get_bos_token_id()
         half = row.seq_len // 2
-        for _ in range(3):
-            reading_s, writing_s = (_time_forward(runner, [token] * count, row) for count in (half, 1))
+
+        def run() -> tuple[float, float]:
             row.reset()
+            return _time_forward(runner, [token] * half, row), _time_forward(runner, [token], row)
+
+        if runner.governor is not None:
+            runner.governor.begin(run)
+        else:
+            run()
+        run()
+        reading_s, writing_s = run()
         self.race_pace = pace_of_running(reading_s, half, writing_s, row.k_cache.element_size())
 
     def _model_numbers(self) -> ModelNumbers:

@@ -5,6 +5,8 @@ This is the only place that knows which kinds of model there are. It must never 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -29,8 +31,23 @@ def load_model(path: str | Path = "default", device: str | torch.device = "cpu",
     added to a GGUF model's, which without one is as it was published. Raises ModelError, one sentence, for whatever
     is wrong with the files.
     """
-    device = choose_device(device)
-    added = None if adapter is None else load_adapter(adapter)
+    with _one_thread():
+        return _load(path, choose_device(device), dtype, context, None if adapter is None else load_adapter(adapter))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Loading is thousands of small operations, at each of which several threads wait for the last. On a quiet machine
+    they win nothing; beside a program that wants the cores, loading the default model took minutes instead of 5 s."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _load(path: str | Path, device: torch.device, dtype: torch.dtype | str, context: int | None, added: Adapter | None):
     if str(path) == "default":
         return _load_gguf(default.fetch(progress=True), default.MODEL_NAME, device, dtype, context, added)
     file = Path(path).expanduser()

@@ -46,6 +46,24 @@ def test_a_quiet_machine_keeps_all_its_threads(machine):
     assert seen == {machine.cores}
 
 
+@pytest.mark.parametrize("busy", [False, True])
+def test_before_the_first_text_it_finds_out_whether_the_machine_is_busy(machine, busy):
+    machine.busy, seconds, tried = busy, 0.0, []
+
+    def run():
+        nonlocal seconds
+        tried.append(machine.threads)
+        seconds += machine.forward_s(32) + machine.forward_s(1)
+
+    governor = governor_of(machine)
+    governor.begin(run, clock=lambda: seconds)
+    assert tried[:2] == [1, 1] and tried == sorted(tried) and tried[-1] == machine.cores  # the first run warms up
+    assert machine.threads == governor.threads
+    assert machine.threads < machine.cores if busy else machine.threads == machine.cores
+    machine.run(governor, 3 * REST)
+    assert machine.threads < machine.cores if busy else machine.threads == machine.cores
+
+
 def test_a_long_text_on_a_quiet_machine_is_not_taken_for_company(machine):
     """What looks back at more takes longer, and that is no reason for fewer threads."""
     governor, seen = governor_of(machine), set()

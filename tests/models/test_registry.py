@@ -92,3 +92,17 @@ def test_devices_are_chosen_by_name_and_one_that_is_not_there_is_refused(monkeyp
         choose_device("toaster")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert choose_device("auto").type == "cuda"
+
+
+def test_loading_uses_one_thread_and_computing_those_of_before(monkeypatch):
+    monkeypatch.setattr(registry, "_load", lambda *_: torch.get_num_threads())
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        assert load_model("default") == 1 and torch.get_num_threads() == 3
+        monkeypatch.setattr(registry, "_load", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            load_model("default")
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

@@ -8,6 +8,7 @@ marked. The tokenizer decides what is too long, never a guess from characters.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import count
 
 from app.chat.conversation import Message
 from app.chat.errors import ChatError
@@ -20,6 +21,12 @@ KEEP_WHEN_FULL = 0.75  # of the context; fuller, and every turn would leave out 
 def longest_prompt(context: int, max_tokens: int) -> int:
     """How many tokens a prompt may have, so that there is room for an answer."""
     return context - min(max_tokens, max(1, context // ROOM_FOR_REPLY))
+
+
+def least_context(builder: PromptBuilder, max_tokens: int) -> int:
+    """The smallest context, in tokens, in which the shortest question has room."""
+    shortest = len(builder.build([Message("", 0, "user", text="?")], None).ids)
+    return next(context for context in count(shortest) if longest_prompt(context, max_tokens) >= shortest)
 
 
 @dataclass

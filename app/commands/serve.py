@@ -134,10 +134,20 @@ class Server(BaseApplication):
         if snapshot.state == "failed":
             self._give_up(f"glasschat: {snapshot.failure}")
         elif snapshot.context < self.settings.context != Settings.context:
-            self._give_up("glasschat: " + str(SettingsError("--context", self.settings.context,
-                                                            f"at most {snapshot.context} with this model")))
+            self._refuse_context(f"at most {snapshot.context} with this model")
+        elif snapshot.context < (least := self._least_context(parts.worker.tokenizer)):
+            self._refuse_context(f"at least {least} with this model, or no question would fit")
         else:
             print(f"Glasschat is ready: {address_of(self.settings)}  (Ctrl-C stops it)", flush=True)
+
+    def _least_context(self, tokenizer) -> int:
+        from app.chat.fitting import least_context
+        from app.chat.prompt import PromptBuilder
+
+        return least_context(PromptBuilder(tokenizer), self.settings.max_tokens)
+
+    def _refuse_context(self, allowed: str) -> None:
+        self._give_up("glasschat: " + str(SettingsError("--context", self.settings.context, allowed)))
 
     def _give_up(self, sentence: str) -> None:
         say(sentence)

@@ -1,6 +1,7 @@
 """The server as a process: it says when it is ready, stops when asked, and fails in a sentence."""
 
 import http.client
+import re
 import signal
 import subprocess
 import sys
@@ -8,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from app.chat.fitting import longest_prompt
+from app.settings import Settings
 from tests.free_port import free_port
+from tests.scripted import ByteTokenizer
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 300  # a busy machine is slow to start Python and PyTorch
@@ -66,6 +70,17 @@ def test_a_context_that_the_model_does_not_have_ends_it_with_a_sentence(start):
     out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2 and "ready" not in out
     assert err == 'glasschat: --context is "5000"; allowed: at most 4096 with this model\n'
+
+
+def test_a_context_in_which_no_question_has_room_ends_it_with_a_sentence(start):
+    _, process = start("5")
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 2 and "ready" not in out
+    shortest = len(ByteTokenizer().render_for_completion({"messages": [
+        {"role": "user", "content": "?"}, {"role": "assistant", "content": ""}]}))
+    least = int(re.search("at least ([0-9]+) with this model", err)[1])
+    assert longest_prompt(least, Settings.max_tokens) >= shortest > longest_prompt(least - 1, Settings.max_tokens)
+    assert err.startswith('glasschat: --context is "5"; allowed: at least') and err.count("\n") == 1
 
 
 def test_a_cache_in_which_nothing_has_room_ends_it_with_a_sentence_alone(start):

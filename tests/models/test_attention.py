@@ -89,9 +89,10 @@ def test_a_single_query_is_answered_alike_in_every_type(num_heads, num_kv_heads,
 
 @pytest.mark.parametrize("window", [None, 100, 590])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("new", [3, 24, 43])  # few of them and many are not summed up in the same way
 @pytest.mark.parametrize(("num_heads", "num_kv_heads"), SIZES)
-def test_a_piece_of_a_text_sees_many_keys_as_it_sees_few(num_heads, num_kv_heads, dtype, window):
-    stored, new = 600, 24
+def test_a_piece_of_a_text_sees_many_keys_as_it_sees_few(num_heads, num_kv_heads, new, dtype, window):
+    stored = 600
     cache = KVCache(3, num_kv_heads, 700, 8, 1, dtype=dtype)
     q, k, v = (each.to(dtype) for each in random_qkv(3, stored + new, num_heads, num_kv_heads, head_dim=8))
     attend(q[:, :stored], k[:, :stored], v[:, :stored], cut(cache, [0, 0, 0], stored), 0, window)
@@ -102,10 +103,11 @@ def test_a_piece_of_a_text_sees_many_keys_as_it_sees_few(num_heads, num_kv_heads
         torch.testing.assert_close(y[row].float(), truth, rtol=0.02, atol=0.01)
 
 
-def test_a_piece_of_a_text_comes_out_the_same_on_any_number_of_threads():
-    q, _, _ = (each.bfloat16() for each in random_qkv(1, 27, 9, 3, head_dim=64))
+@pytest.mark.parametrize("new", [5, 27])
+def test_a_piece_of_a_text_comes_out_the_same_on_any_number_of_threads(new):
+    q, _, _ = (each.bfloat16() for each in random_qkv(1, new, 9, 3, head_dim=64))
     _, k, v = (each.bfloat16() for each in random_qkv(1, 1500, 9, 3, head_dim=64, seed=1))
-    mask = attention._mask(27, 1500, None, torch.bfloat16, q.device)
+    mask = attention._mask(new, 1500, None, torch.bfloat16, q.device)
     before, found = torch.get_num_threads(), []
     try:
         for threads in (1, 2, 3, 4):

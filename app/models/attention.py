@@ -93,8 +93,7 @@ def attend_groups(q: Tensor, k: Tensor, v: Tensor, cut: Cut, masks: list[Tensor 
                 pieces.append(_attend_rows(queries[first + row:first + row + 1], keys[row:row + 1, :, :end],
                                            values[row:row + 1, :, :end], None, window, is_single))
         else:
-            mask = masks[index] if not is_single or len(group.ends) > 0 else None  # the last of many new ones sees all
-            pieces.append(_attend_rows(queries[first:last], keys, values, mask, window, is_single))
+            pieces.append(_attend_rows(queries[first:last], keys, values, masks[index], window, is_single))
     y = pieces[0] if len(pieces) == 1 else torch.cat(pieces)
     if is_single:
         y = y[:, :, :q.shape[2] // k.shape[2]]  # without what was added to the queries

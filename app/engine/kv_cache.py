@@ -18,8 +18,7 @@ One layer of the slab, with three rows of lengths 5, 0 and 3 (x in use, . reserv
         row 1             . . . . . . . .     cache_seqlens[1] = 0
         row 2             x x x . . . . .     cache_seqlens[2] = 3
 
-Whatever lies at or beyond a row's length is never read as it is, so a freed row cannot leak into a later reply:
-attention stops at the length, or goes on to the end of a block of which the rest was zeroed first, and is masked.
+Whatever lies at or beyond a row's length is never read, so a freed row cannot leak into a later reply.
 
 Beside the slab the cache notes which token stands at each position (4 bytes, not counted as memory of keys
 and values): a nanochat model mixes the previous token's embedding into each new one, and at the start of a
@@ -46,6 +45,8 @@ class KVCache:
     int32 holds how many positions of each row are in use; rows may differ.
     """
 
+    rows_lie_together = True  # in memory, so that several can be had as one tensor
+
     def __init__(self, batch_size: int, num_heads: int, seq_len: int, head_dim: int, num_layers: int,
                  device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32):
         # In memory a head's positions lie side by side, which attention reads nearly twice as fast when rows are long.
@@ -54,8 +55,6 @@ class KVCache:
         self.v_cache = torch.zeros(shape, device=device, dtype=dtype).transpose(2, 3)  # (layers, B, S, G, D)
         self.cache_seqlens = torch.zeros(batch_size, dtype=torch.int32, device=device)  # (B,)
         self.token_ids = torch.zeros(batch_size, seq_len, dtype=torch.int32, device=device)  # (B, S)
-        # From a row's length to here, all that is stored is 0: nothing stood there since, or it was zeroed.
-        self._clear_to = torch.zeros(batch_size, dtype=torch.int32)  # (B,)
 
     @classmethod
     def for_model(cls, model, batch_size: int, seq_len: int) -> KVCache:
@@ -123,22 +122,10 @@ class KVCache:
         """Keys and values of one row in one layer, each (S, G, D), to be written in place."""
         return self.k_cache[layer, index], self.v_cache[layer, index]
 
-    def rows_together(self, first: int) -> int:
-        """How many rows from `first` on lie side by side in memory, so that they can be had as one tensor."""
-        return self.batch_size - first
-
     def span(self, first: int, count: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values of `count` rows from `first` on in all layers, each (layers, count, S, G, D), to be
-        written in place. At most `rows_together(first)` of them."""
+        written in place. More than one row only where `rows_lie_together`."""
         return self.k_cache[:, first:first + count], self.v_cache[:, first:first + count]
-
-    def clear_beyond(self, index: int, length: int, end: int) -> None:
-        """See to it that what the row stores from `length` up to `end` is 0, or comes from the row's own new tokens."""
-        start = max(length, int(self._clear_to[index]))
-        if start < end:
-            for stored in self.span(index):
-                stored[:, :, start:end] = 0
-            self._clear_to[index] = end
 
     def row_ids(self, index: int) -> torch.Tensor:
         """The ids of one row's tokens, (S,), to be written in place."""
@@ -172,14 +159,12 @@ class KVCache:
     def reset(self) -> None:
         """Empty every row. The memory stays reserved."""
         self.cache_seqlens.zero_()
-        self._clear_to.zero_()
 
     def cut(self, row: int, length: int) -> None:
         """Forget all of a row from position `length` on."""
         used = int(self.cache_seqlens[row])
         assert 0 <= length <= used, f"cannot cut row {row} of {used} positions to {length}"
         self.cache_seqlens[row] = length
-        self._clear_to[row] = 0
 
     def copy_row(self, source: int, target: int) -> None:
         """Make `target` hold what `source` holds; each goes on by itself from there."""
@@ -188,7 +173,6 @@ class KVCache:
         self.v_cache[:, target, :length] = self.v_cache[:, source, :length]
         self.token_ids[target, :length] = self.token_ids[source, :length]
         self.cache_seqlens[target] = length
-        self._clear_to[target] = 0
 
     def prefill(self, other: KVCache) -> None:
         """Copy the single row of `other`, which has read a prompt, into every row of this empty cache."""
@@ -215,7 +199,6 @@ class KVCache:
             view.v_cache = self.v_cache[:, first:first + count]
             view.cache_seqlens = self.cache_seqlens[first:first + count]
             view.token_ids = self.token_ids[first:first + count]
-            view._clear_to = self._clear_to[first:first + count]
             return view
         return _ScatteredRows(self, rows)
 
@@ -227,6 +210,8 @@ class _ScatteredRows(KVCache):
     written into them home. Models of this project use `row`; the copies serve any other model.
     """
 
+    rows_lie_together = False
+
     def __init__(self, cache: KVCache, rows: Sequence[int]):
         assert len(set(rows)) == len(rows), f"a row was named twice: {rows}"
         self._cache, self._rows = cache, list(rows)
@@ -234,18 +219,9 @@ class _ScatteredRows(KVCache):
         self.k_cache, self.v_cache = cache.k_cache, cache.v_cache
         self.cache_seqlens = cache.cache_seqlens[self._rows]  # (B,) a copy, kept equal by advance
 
-    def rows_together(self, first):
-        count = 1
-        while self._rows[first:first + count + 1] == [self._rows[first] + each for each in range(count + 1)]:
-            count += 1
-        return count
-
     def span(self, first, count=1):
-        assert count <= self.rows_together(first), f"{count} rows from {first} on do not lie side by side in {self._rows}"
-        return self._cache.span(self._rows[first], count)
-
-    def clear_beyond(self, index, length, end):
-        self._cache.clear_beyond(self._rows[index], length, end)
+        assert count == 1, f"rows that do not lie side by side cannot be had {count} at a time"
+        return self._cache.span(self._rows[first])
 
     def row(self, layer, index):
         return self._cache.row(layer, self._rows[index])

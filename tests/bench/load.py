@@ -1,6 +1,6 @@
 """Many people at once: N sockets ask short questions, then short and long ones, of one real server.
 
-    .venv/bin/python -m tests.bench.load [--people 8] [--turns 3] [--tokens 100] [--model, --port, ... as for serve]
+    .venv/bin/python -m tests.bench.load [--people 8] [--turns 3] [--rounds 3] [--tokens 100] [--model, --port, ... as for serve]
     .venv/bin/python -m tests.bench.load --paste 1500       one person pastes so many tokens while others are written to
     .venv/bin/python -m tests.bench.load --remembered 1500  20 more tokens after so many remembered ones, and after 100
 
@@ -91,6 +91,7 @@ def main() -> int:
     parser.add_argument("--people", type=int, default=8)
     parser.add_argument("--turns", type=int, default=3, help="turns of each, or rounds of --paste and --remembered")
     parser.add_argument("--tokens", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=3, help="of a crowd, each beside one person alone")
     parser.add_argument("--paste", type=int, help="one person pastes about so many tokens while others are written to")
     parser.add_argument("--remembered", type=int, help="time to the first token after about so many remembered tokens")
     args = parser.parse_args()
@@ -102,30 +103,39 @@ def main() -> int:
         elif args.remembered:
             remember(settings.port, args.turns, args.remembered)
         else:
-            crowd(settings.port, args.people, args.turns, args.tokens)
+            crowd(settings.port, args.people, args.turns, args.tokens, args.rounds)
     return 0
 
 
 # --- a crowd
 
-def crowd(port: int, number: int, turns: int, tokens: int) -> None:
-    """All at once, first with short questions alone, then with every third person pasting a long text each turn."""
-    alone = Person(port, [SHORT] * 3, tokens)
-    alone.talk()
-    line("one person alone", f"{median(alone.rates):8.1f} tokens/s")
+def crowd(port: int, number: int, turns: int, tokens: int, rounds: int) -> None:
+    """All at once, first with short questions alone, then with every third person pasting a long text each turn. Before
+    each, one person talks alone, so that a slow minute falls on both; rates and ratios are medians of the rounds."""
     for title, long_ones in (("short questions", ()), ("every third pastes", range(2, number, 3))):
-        people = [Person(port, [LONG if each in long_ones else SHORT] * turns, tokens) for each in range(number)]
-        seconds = all_talk(people)
-        first = sorted(each for person in people for each in person.first_s)
-        gaps = sorted(each for person in people for each in person.gaps_s)
-        total = sum(person.written for person in people) / seconds
-        means = [sum(person.rates) / len(person.rates) for person in people]
-        print(f"{title}: {len(people)} people, {len(first)} replies, {seconds:.1f} s")
-        line("all together, reading too", f"{total:8.1f} tokens/s, {total / median(alone.rates):.2f} times one alone")
-        line("each while writing, median", f"{median(means):8.1f} tokens/s")
-        line("slowest of fastest", f"{min(means) / max(means):8.2f}")
+        alone, together, everybody = [], [], []
+        for _ in range(rounds):
+            one = Person(port, [SHORT] * turns, tokens)
+            alone.append(tokens_a_second([one]))
+            people = [Person(port, [LONG if each in long_ones else SHORT] * turns, tokens) for each in range(number)]
+            together.append(tokens_a_second(people))
+            everybody.append(people)
+        first = sorted(each for people in everybody for person in people for each in person.first_s)
+        gaps = sorted(each for people in everybody for person in people for each in person.gaps_s)
+        means = [[sum(person.rates) / len(person.rates) for person in people] for people in everybody]
+        print(f"{title}: {number} people, {len(first)} replies in {rounds} rounds; tokens a second, reading too")
+        line("one person alone", f"{median(alone):8.1f}   ({min(alone):.1f} to {max(alone):.1f})")
+        line("all together", f"{median(together):8.1f}   ({min(together):.1f} to {max(together):.1f})")
+        line("of one alone", f"{median(all_ / one for all_, one in zip(together, alone)):8.2f} times")
+        line("slowest of fastest", f"{median(min(each) / max(each) for each in means):8.2f}")
         line("first token after", f"{_three(first, 1)} s (median, 95 %, worst)")
         line("between tokens", f"{_three(gaps, 1000)} ms (median, 95 %, worst)")
+
+
+def tokens_a_second(people: list[Person]) -> float:
+    """What they all get in sum from the first question to the last token."""
+    seconds = all_talk(people)
+    return sum(person.written for person in people) / seconds
 
 
 def all_talk(people: list[Person]) -> float:

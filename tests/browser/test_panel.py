@@ -48,9 +48,11 @@ def test_a_second_turn_reuses_all_but_the_last_token_and_says_so(serve, visit):
     assert chat.number("read-tokens") < cached
     expect(chat.answers.first).to_have_attribute("data-edge", "reused")
     expect(chat.answers.last).to_have_attribute("data-edge", "written")
-    shown = chat.panel.inner_text()
+    words = [re.escape(word) for word in chat.panel.inner_text().split()]
+    memory = words.index("program") + 1
+    words[memory:memory + 2] = [r"\S+", r"\S+"]  # of the whole program, which changes meanwhile
     chat.reload()
-    expect(chat.panel).to_have_text(shown, use_inner_text=True)
+    expect(chat.panel).to_have_text(re.compile(r"\s+".join(words)), use_inner_text=True)
 
 
 def test_where_one_token_more_was_counted_than_is_remembered_the_panel_says_which(serve, visit):

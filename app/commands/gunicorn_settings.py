@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 
 from app.commands import WRONG_VALUE, say
@@ -34,6 +35,15 @@ def on_starting(arbiter) -> None:
 
 def post_worker_init(worker) -> None:
     worker.cfg.set("graceful_timeout", WAIT_FOR_REQUESTS_S)
+
+    def stop_at_once(number, frame) -> None:
+        """In place of gunicorn's own, which closes its pool of threads within the handler: that waits for ever where the
+        signal met the main thread while it gave the pool a connection."""
+        worker.cfg.set("graceful_timeout", 0)
+        worker.handle_exit(number, frame)
+
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, stop_at_once)
 
 
 def worker_exit(arbiter, worker) -> None:

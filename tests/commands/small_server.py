@@ -1,12 +1,15 @@
 """The server of `serve` around a page of one line, for the tests of starting and stopping.
 
-    python -m tests.commands.small_server PORT CONTEXT [FAILURE [BYTES]]
+    python -m tests.commands.small_server PORT CONTEXT [FAILURE [BYTES [SIGNAL]]]
 
-With FAILURE the model cannot be loaded; where that is empty, the cache may take BYTES.
+With FAILURE the model cannot be loaded; where that is empty, the cache may take BYTES. With SIGNAL it gets that one
+while it hands the first connection to its threads.
 """
 
+import os
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 from flask import Flask
@@ -38,7 +41,21 @@ class SmallServer(Server):
         return page
 
 
+def send_while_a_connection_is_handed_over(number: int) -> None:
+    start_thread = ThreadPoolExecutor._adjust_thread_count  # called with the pool's lock held
+
+    def start_thread_and_send(pool) -> None:
+        start_thread(pool)
+        os.kill(os.getppid(), number)
+        time.sleep(1)  # the signal comes in the middle of it
+
+    ThreadPoolExecutor._adjust_thread_count = start_thread_and_send
+
+
 if __name__ == "__main__":
-    SmallServer.failure = sys.argv[3] if len(sys.argv) > 3 else None
-    SmallServer.cache_bytes = int(sys.argv[4]) if len(sys.argv) > 4 else None
+    failure, cache_bytes, number = (sys.argv[3:] + ["", "", ""])[:3]
+    SmallServer.failure = failure
+    SmallServer.cache_bytes = int(cache_bytes) if cache_bytes else None
+    if number:
+        send_while_a_connection_is_handed_over(int(number))
     sys.exit(SmallServer(Settings(port=int(sys.argv[1]), context=int(sys.argv[2]))).serve())

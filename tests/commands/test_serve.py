@@ -58,6 +58,16 @@ def test_it_stops_when_asked_even_with_open_sockets_and_closes_what_it_holds(sta
     assert (process.returncode, out, err) == (0, "closed\n", "")
 
 
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT, signal.SIGTERM])
+def test_it_stops_when_the_signal_comes_while_a_connection_is_handed_to_its_threads(start, how):
+    port, process = start("2048", "", "", str(int(how)))
+    process.stdout.readline()
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    connection.connect()
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out, err) == (0, "closed\n", "")
+
+
 def test_a_model_that_cannot_be_loaded_ends_it_with_a_sentence(start):
     _, process = start("2048", "model.gguf is cut short")
     out, err = process.communicate(timeout=PATIENCE_S)

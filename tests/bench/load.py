@@ -89,9 +89,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_options(parser, "model", "device", "dtype", "threads", "port")
     parser.add_argument("--people", type=int, default=8)
-    parser.add_argument("--turns", type=int, default=3, help="turns of each, or rounds of --paste and --remembered")
+    parser.add_argument("--turns", type=int, default=3, help="turns of each in a crowd")
     parser.add_argument("--tokens", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=3, help="of a crowd, each beside one person alone")
+    parser.add_argument("--rounds", type=int, default=3, help="what is printed are their medians")
     parser.add_argument("--paste", type=int, help="one person pastes about so many tokens while others are written to")
     parser.add_argument("--remembered", type=int, help="time to the first token after about so many remembered tokens")
     args = parser.parse_args()
@@ -99,9 +99,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as data, serving(settings, settings.port, data):
         Person(settings.port, [SHORT, LONG], 20).talk()  # warms it up
         if args.paste:
-            paste(settings.port, args.people, args.turns, args.tokens, args.paste)
+            paste(settings.port, args.people, args.rounds, args.tokens, args.paste)
         elif args.remembered:
-            remember(settings.port, args.turns, args.remembered)
+            remember(settings.port, args.rounds, args.remembered)
         else:
             crowd(settings.port, args.people, args.turns, args.tokens, args.rounds)
     return 0

@@ -159,7 +159,7 @@ class Settings:
                                  "model use the calculator; none takes the model as it was published", "calculator for the default model, else none")
     device: str = option("auto", "CHAT_DEVICE", one_of("auto", "cpu", "cuda", "mps"), "where to compute; auto takes the best there is")
     dtype: str = option("auto", "CHAT_DTYPE", one_of("auto", "float32", "bfloat16", "float16"),
-                        "number type of weights and cache; auto takes bfloat16 where the processor computes in it, else float32")
+                        "number type of weights and cache; auto takes bfloat16 where that is faster, else float32")
     threads: int | None = option(None, "CHAT_THREADS", whole_number(1, 1024), "processor threads to compute with", "one a core")
     host: str = option("127.0.0.1", "CHAT_HOST", HOST, "address to serve on; any but this machine's own (127.0.0.1, ::1) lets others in")
     port: int = option(8000, "PORT", whole_number(1, 65535), "port to serve on")

@@ -26,7 +26,7 @@ from app.models.cache_views import Group
 
 def attend(q: Tensor, k: Tensor, v: Tensor, groups: list[Group] | None = None, layer: int = 0,
            window: int | None = None) -> Tensor:
-    """q (B, T, H, D), k and v (B, T, G, D) -> (B, T, H, D).
+    """q (B, T, H, D), k and v (B, T, G, D) -> (B, T, H, D), all computed in the type of q.
 
     Without `groups` (the cut of a cache) the T tokens are all there is. With them, k and v are first written
     into `layer` of each row at its own position, and the queries see what the row then holds. `window` None
@@ -103,6 +103,13 @@ def _attend_rows(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, window: i
     if window is not None and num_stored - num_new > window:  # keys before the first query's window are seen by none
         first = num_stored - num_new - window
         k, v = k[:, :, first:], v[:, :, first:]
+    num_added = 0
+    if k.dtype != q.dtype:  # float32 queries of a 16-bit cache
+        k, v = k.to(q.dtype), v.to(q.dtype)
+        if not is_single:  # PyTorch's kernel adds up alike on any number of threads if the queries are a multiple of 16
+            num_added = -num_new % 16
+            q = F.pad(q, [0, 0, 0, 0, 0, num_added])
+            mask = F.pad(mask, [0, 0, 0, num_added]) if mask is not None else None
     if is_single:
         return F.scaled_dot_product_attention(q, k, v)
     if mask is not None and k.shape[2] >= 512 and q.dtype != torch.float32 and q.device.type == "cpu":
@@ -110,7 +117,7 @@ def _attend_rows(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, window: i
         return _attend_to_many(q, k, v, mask, window)
     y = F.scaled_dot_product_attention(q.transpose(1, 2), k, v, attn_mask=mask, is_causal=mask is None,
                                        enable_gqa=q.shape[2] != k.shape[1])
-    return y.transpose(1, 2)
+    return y.transpose(1, 2)[:, :num_new]
 
 
 def _attend_to_many(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, window: int | None) -> Tensor:

@@ -6,7 +6,8 @@
     logits = head(norm(x))
 
 Keys and queries are rotated by their position (RoPE, half-split: first half of a head against the second).
-The sums x are kept in float32, everything else in the weights' type.
+The sums x are kept in float32, everything else in the weights' type. A 16-bit model on a processor that does not
+multiply in its type keeps its layers in float32 to read with, and only keys and values are of 16 bits.
 
 This module must never read a file or know about text. Shape letters as in app/engine/kv_cache.py; C is
 the model's width, M that of the MLP.
@@ -25,7 +26,7 @@ import torch.nn.functional as F
 from app.models.attention import masks_for
 from app.models.cache_views import cut
 from app.models.errors import ContextError
-from app.models.half_projection import MOST_ROWS, can_multiply_half, keep_half
+from app.models.half_projection import MOST_ROWS, can_multiply_half, filled_up, keep_half
 from app.models.llama_layers import LayerWeights, compiled_layers, rms_norm, run_layers
 from app.models.output_head import OutputHead
 from app.models.projection import Projection, can_pack, dense
@@ -80,23 +81,25 @@ class Llama(ReferenceGeneration):
                  dtype: torch.dtype = torch.float32, context: int | None = None, name: str = "llama"):
         self.config, self.name = config, name
         self.max_context = min(context or config.sequence_len, config.sequence_len)
-        self.cache_dtype = dtype
-        self.weights_dtype = str(dtype).removeprefix("torch.")
+        self.cache_dtype, device_type = dtype, torch.device(device).type
+        # Single tokens are multiplied with float16 copies of the layers where that is faster (see half_projection).
+        with_halves = dtype in (torch.bfloat16, torch.float16) and can_multiply_half(device_type)
+        self._reads_wide = with_halves and not can_pack(device_type, dtype)
+        self._reading_dtype = torch.float32 if self._reads_wide else dtype
+        self.weights_dtype = str(self._reading_dtype).removeprefix("torch.")
 
         def take(*names: str) -> torch.Tensor:
-            return torch.cat([weight(f"{each}.weight").to(device, dtype) for each in names])
+            return torch.cat([weight(f"{each}.weight").to(device, self._reading_dtype) for each in names])
 
         def norm(name: str) -> torch.Tensor:  # as `rms_norm` wants it
             return weight(f"{name}.weight").to(device) * config.n_embd**0.5
 
         table = weight("token_embd.weight")
-        self.embedding = table.to(device, dtype)  # (V, C)
+        self.embedding = table.to(device, self._reading_dtype)  # (V, C)
         if config.tied_head:
-            self._head = OutputHead(table, self.embedding)
+            self._head = OutputHead(table, self.embedding, with_halves)
         else:
-            self._head = OutputHead(weight("output.weight"), take("output"))
-        # Single tokens are multiplied with float16 copies of the layers where that is faster (see half_projection).
-        with_halves = dtype in (torch.bfloat16, torch.float16) and can_multiply_half(torch.device(device).type)
+            self._head = OutputHead(weight("output.weight"), take("output"), with_halves)
         self._layers, self._halves = [], []
         for layer in range(config.n_layer):
             q, k, v, out, up, gate, down = (f"blk.{layer}.{part}" for part in PROJECTIONS)
@@ -109,12 +112,12 @@ class Llama(ReferenceGeneration):
         self._norm = norm("output_norm")
         self._eps = torch.tensor((config.n_embd * config.norm_eps)**0.5, device=device)
         self._cos, self._sin = _rotary_table(config, self.max_context, device, dtype)  # (positions, D)
-        self._packed = can_pack(torch.device(device).type, dtype)
-        self._run_layers = compiled_layers() if torch.device(device).type == "cpu" else run_layers
+        self._packed = can_pack(device_type, self._reading_dtype)
+        self._run_layers = compiled_layers() if device_type == "cpu" else run_layers
         # What the weights take in memory. A tied head that lies otherwise than the embedding is a second copy of it.
         sizes = {name: math.prod(shape) for name, shape in weight_shapes(config).items()}
         self.weight_bytes = self._head.copied_bytes * config.tied_head + sum(
-            size * (4 if "norm" in name else dtype.itemsize) for name, size in sizes.items())
+            size * (4 if "norm" in name else self._reading_dtype.itemsize) for name, size in sizes.items())
         if with_halves:
             self.weight_bytes += 2 * sum(size for name, size in sizes.items() if name.startswith("blk.") and "norm" not in name)
 
@@ -135,9 +138,11 @@ class Llama(ReferenceGeneration):
         if kv_cache is not None:
             assert kv_cache.dtype == self.cache_dtype, f"a cache of {kv_cache.dtype} for a model of {self.cache_dtype}"
         groups = [] if kv_cache is None else cut(kv_cache, starts, num_new)
-        masks = masks_for(groups, num_new, self.cache_dtype, ids.device)
+        halves = self._halves if num_new == 1 and (num_rows <= MOST_ROWS or self._reads_wide) else []
+        masks = masks_for(groups, num_new, self._reading_dtype, ids.device)
         x = F.embedding(ids.flatten(), self.embedding).float()  # (B·T, C)
-        halves = self._halves if num_new == 1 and num_rows <= MOST_ROWS else []
+        if halves:
+            x = F.pad(x, (0, 0, 0, filled_up(num_rows) - num_rows))
         x = self._run_layers(x, *rotary, self._eps, self._layers, self._packed, halves, num_rows, self.config.n_head,
                              self.config.n_kv_head, groups, masks, last_only)
         if kv_cache is not None:
@@ -153,7 +158,10 @@ class Llama(ReferenceGeneration):
         if self.cache_dtype == torch.float32:
             return 0
         sizes = {name: math.prod(shape) for name, shape in weight_shapes(self.config).items()}
-        return 4 * (sum(sizes.values()) + self.config.tied_head * sizes["token_embd.weight"])
+        head = sizes["token_embd.weight"]
+        if self._reads_wide:  # all but the head is there
+            return 4 * head
+        return 4 * (sum(sizes.values()) + self.config.tied_head * head)
 
     def float32_twin(self) -> Generator[None, None, Llama]:
         """This model once more in float32, with exactly the numbers that it reads a text with. Made in steps, so that
@@ -163,13 +171,16 @@ class Llama(ReferenceGeneration):
         twin, device = copy.copy(self), self.get_device()
         twin.name, twin.cache_dtype, twin.weights_dtype = f"{self.name} in float32", torch.float32, "float32"
         twin._packed, twin._halves, twin._layers = can_pack(device.type, torch.float32), [], []
-        twin.embedding = self.embedding.float()
+        twin._reads_wide, twin._reading_dtype, twin.embedding = False, torch.float32, self.embedding.float()
         yield
         head = self._head.wide_weight()
         yield
         twin._head = OutputHead(head, head)
         del head
         for layer in self._layers:
+            if self._reads_wide:  # it is what there is
+                twin._layers.append(layer)
+                continue
             yield
             twin._layers.append(LayerWeights(*(
                 weight if weight.ndim == 1 else Projection(dense(weight, self._packed).float()).kept for weight in layer)))

@@ -11,17 +11,18 @@ This module must never draw a token.
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 
-from app.models.half_projection import can_multiply_half, keep_half, project_half, widen_half
+from app.models.half_projection import filled_up, keep_half, project_half, widen_half
 from app.models.projection import Projection
 
 
 class OutputHead:
-    """`weight` (V, C) in float32 is read once. `own` is the same in the model's type, on its device (the embedding
-    itself where they are tied): it is what is multiplied with where float16 is not to be had."""
+    """`weight` (V, C) in float32 is read once. `own` is the same in the type that the model reads with, on its device (the
+    embedding itself where they are tied): it is what is multiplied with without `in_float16`."""
 
-    def __init__(self, weight: torch.Tensor, own: torch.Tensor):
-        self.in_float16 = own.dtype in (torch.bfloat16, torch.float16) and can_multiply_half(own.device.type)
+    def __init__(self, weight: torch.Tensor, own: torch.Tensor, in_float16: bool = False):
+        self.in_float16 = in_float16
         if self.in_float16:
             self._kept = keep_half(weight)
             self.copied_bytes = 2 * weight.numel()  # what it takes beyond `own`
@@ -36,5 +37,5 @@ class OutputHead:
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """x (N, C), float32 -> logits (N, V), float32. A row gives the same numbers whatever rows stand beside it."""
         if self.in_float16:
-            return project_half(x, self._kept)
+            return project_half(F.pad(x, (0, 0, 0, filled_up(len(x)) - len(x))), self._kept)[:len(x)]
         return self._projection(x.to(self._dtype)).float()

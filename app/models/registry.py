@@ -15,6 +15,7 @@ from app.models import checkpoint, default
 from app.models.adapter import Adapter, AdapterError, load_adapter
 from app.models.errors import ModelError
 from app.models.gguf import GGUFModel, is_gguf
+from app.models.half_projection import can_multiply_half
 from app.models.llama import Llama
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -67,6 +68,8 @@ def _load_gguf(file: Path, name: str, device: torch.device, dtype: torch.dtype |
     opened = GGUFModel(file)
     tokenizer = opened.tokenizer(name)
     weight = opened.weight if adapter is None else adapter.weights(opened.weight)
+    if dtype == "auto" and can_multiply_half(device.type):  # then Llama writes with 16-bit weights on any processor
+        dtype = torch.bfloat16
     model = Llama(opened.config, weight, device, choose_dtype(dtype, device), context, name)
     model.adapter = adapter and adapter.name
     return model, tokenizer

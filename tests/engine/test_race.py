@@ -243,7 +243,7 @@ def test_what_it_used_is_let_go_of(ends, monkeypatch):
 
     def watched():
         twin = yield from make()
-        held.extend(map(weakref.ref, (twin, twin.embedding)))
+        held.extend(map(weakref.ref, (twin, twin._head)))
         if ends == "failed":
             twin.forward = lambda ids, kv_cache=None, last_only=False: 1 / 0
         return twin

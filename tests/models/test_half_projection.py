@@ -2,21 +2,28 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from app.engine import KVCache
-from app.models.half_projection import MOST_ROWS, can_multiply_half, keep_half, project_half
+from app.models import llama
+from app.models.half_projection import MOST_ROWS, can_multiply_half, filled_up, keep_half, project_half
 from tests.models.tiny_llama import random_ids, tiny_llama
 
 needs_fbgemm = pytest.mark.skipif(not can_multiply_half("cpu"), reason="this PyTorch has no float16 multiplication for this processor")
 
 
 @needs_fbgemm
-@pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, MOST_ROWS])
+@pytest.mark.parametrize("rows", range(1, MOST_ROWS + 1))
 def test_a_row_gives_the_same_numbers_alone_and_in_any_company_and_they_are_right(rows):
     weight, x = torch.randn(144, 96), torch.randn(rows, 96)
     copy = keep_half(weight)
-    together = project_half(x, copy)
-    assert torch.equal(together, torch.cat([project_half(x[row:row + 1], copy) for row in range(rows)]))
+    assert rows <= filled_up(rows) <= MOST_ROWS
+
+    def project(rows):
+        return project_half(F.pad(rows, (0, 0, 0, filled_up(len(rows)) - len(rows))), copy)[:len(rows)]
+
+    together = project(x)
+    assert torch.equal(together, torch.cat([project(x[row:row + 1]) for row in range(rows)]))
     torch.testing.assert_close(together, x @ weight.T, rtol=0, atol=0.02)
 
 
@@ -25,13 +32,14 @@ def test_only_the_processor_has_it():
 
 
 @needs_fbgemm
-def test_single_tokens_of_a_16_bit_model_come_nearer_to_float32_than_the_models_own_type():
-    exact, model = tiny_llama(), tiny_llama(torch.bfloat16)
-    copies, errors = model._halves, {"float16 copies": 0.0, "bfloat16": 0.0}
+def test_single_tokens_of_a_16_bit_model_come_nearer_to_float32_than_the_models_own_type(monkeypatch):
+    exact, models = tiny_llama(), {"float16 copies": tiny_llama(torch.bfloat16)}
+    monkeypatch.setattr(llama, "can_multiply_half", lambda device: False)
+    models["bfloat16"], errors = tiny_llama(torch.bfloat16), dict.fromkeys(["float16 copies", "bfloat16"], 0.0)
     for seed in range(40):
         *prompt, last = random_ids(exact, 20, seed)
         truth = exact.forward(torch.tensor([[*prompt, last]]))[0, -1]
-        for name, model._halves in (("float16 copies", copies), ("bfloat16", [])):
+        for name, model in models.items():
             cache = KVCache.for_model(model, 1, 32)
             model.forward(torch.tensor([prompt]), cache)
             errors[name] += float((model.forward(torch.tensor([[last]]), cache)[0, -1] - truth).abs().mean())
@@ -39,9 +47,23 @@ def test_single_tokens_of_a_16_bit_model_come_nearer_to_float32_than_the_models_
 
 
 @needs_fbgemm
-def test_the_copies_are_counted_in_bytes():
+@pytest.mark.parametrize("reads_wide", [False, True])
+def test_the_copies_are_counted_in_bytes(monkeypatch, reads_wide):
+    monkeypatch.setattr(llama, "can_pack", lambda device, dtype: not reads_wide or dtype == torch.float32)
+    monkeypatch.setattr("app.models.projection.can_pack", lambda device, dtype: False)
     config = tiny_llama().config
     kv_width = config.n_kv_head * config.head_dim
     layers = config.n_layer * (2 * config.n_embd * (config.n_embd + kv_width) + 3 * config.n_embd * config.n_mlp)
     table, norms = config.vocab_size * config.n_embd, (2 * config.n_layer + 1) * config.n_embd
-    assert tiny_llama(torch.bfloat16).weight_bytes == 2 * 2 * layers + 2 * 2 * table + 4 * norms
+    read, copies = (4 if reads_wide else 2) * (layers + table), 2 * (layers + table)
+    assert tiny_llama(torch.bfloat16).weight_bytes == read + copies + 4 * norms
+
+
+def test_where_float16_is_not_to_be_had_a_model_does_without(monkeypatch):
+    monkeypatch.setattr(torch.backends.quantized, "engine", "qnnpack")
+    can_multiply_half.cache_clear()
+    try:
+        model = tiny_llama(torch.bfloat16)
+        assert not model._halves and not model._head.in_float16 and model.embedding.dtype == torch.bfloat16
+    finally:
+        can_multiply_half.cache_clear()

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from app.models import ModelError, load_model
-from app.models import default, registry
+from app.models import default, llama, registry
 from app.models.registry import choose_device, choose_dtype, computes_in_bfloat16
 from tests.models.tiny_llama import CONTEXT, logits_of, random_weights, same, tiny_config, tiny_llama, write_gguf
 from tests.models.tiny_nanochat import write_checkpoint
@@ -68,9 +68,18 @@ def test_types_are_chosen_by_name(tiny_file, monkeypatch):
     for able, dtype in ((True, torch.bfloat16), (False, torch.float32)):
         monkeypatch.setattr(registry, "computes_in_bfloat16", lambda device: able)
         assert choose_dtype("auto", cpu) == dtype
-        assert load_model(tiny_file, dtype="auto")[0].cache_dtype == dtype
     with pytest.raises(ModelError, match="no type of weights called 'int3'"):
         choose_dtype("int3", cpu)
+
+
+@pytest.mark.parametrize("has_halves, computes, dtype", [
+    (True, False, torch.bfloat16), (True, True, torch.bfloat16), (False, True, torch.bfloat16), (False, False, torch.float32)])
+def test_a_llama_is_of_16_bits_where_any_part_of_it_is_faster_so(tiny_file, monkeypatch, has_halves, computes, dtype):
+    monkeypatch.setattr(registry, "computes_in_bfloat16", lambda device: computes)
+    for module in (registry, llama):
+        monkeypatch.setattr(module, "can_multiply_half", lambda device: has_halves)
+    assert load_model(tiny_file, dtype="auto")[0].cache_dtype == dtype
+    assert load_model(tiny_file, dtype="float32")[0].cache_dtype == torch.float32
 
 
 def test_a_processor_computes_in_bfloat16_when_it_has_the_instructions(monkeypatch):

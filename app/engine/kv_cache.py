@@ -18,7 +18,8 @@ One layer of the slab, with three rows of lengths 5, 0 and 3 (x in use, . reserv
         row 1             . . . . . . . .     cache_seqlens[1] = 0
         row 2             x x x . . . . .     cache_seqlens[2] = 3
 
-Whatever lies at or beyond a row's length is never read, so a freed row cannot leak into a later reply.
+Whatever lies at or beyond a row's length is never read as it is, so a freed row cannot leak into a later reply:
+attention stops at the length, or goes on to the end of a block of which the rest was zeroed first, and is masked.
 
 Beside the slab the cache notes which token stands at each position (4 bytes, not counted as memory of keys
 and values): a nanochat model mixes the previous token's embedding into each new one, and at the start of a
@@ -45,8 +46,6 @@ class KVCache:
     int32 holds how many positions of each row are in use; rows may differ.
     """
 
-    rows_lie_together = True  # in memory, so that several can be had as one tensor
-
     def __init__(self, batch_size: int, num_heads: int, seq_len: int, head_dim: int, num_layers: int,
                  device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32):
         # In memory a head's positions lie side by side, which attention reads nearly twice as fast when rows are long.
@@ -55,6 +54,8 @@ class KVCache:
         self.v_cache = torch.zeros(shape, device=device, dtype=dtype).transpose(2, 3)  # (layers, B, S, G, D)
         self.cache_seqlens = torch.zeros(batch_size, dtype=torch.int32, device=device)  # (B,)
         self.token_ids = torch.zeros(batch_size, seq_len, dtype=torch.int32, device=device)  # (B, S)
+        # From a row's length to here, all that is stored is 0: nothing stood there since, or it was zeroed.
+        self._clear_to = torch.zeros(batch_size, dtype=torch.int32)  # (B,)
 
     @classmethod
     def for_model(cls, model, batch_size: int, seq_len: int) -> KVCache:
@@ -122,10 +123,37 @@ class KVCache:
         """Keys and values of one row in one layer, each (S, G, D), to be written in place."""
         return self.k_cache[layer, index], self.v_cache[layer, index]
 
+    def rows_together(self, first: int) -> int:
+        """How many rows from `first` on lie side by side in memory, so that they can be had as one tensor."""
+        return self.batch_size - first
+
     def span(self, first: int, count: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values of `count` rows from `first` on in all layers, each (layers, count, S, G, D), to be
-        written in place. More than one row only where `rows_lie_together`."""
+        written in place. At most `rows_together(first)` of them."""
         return self.k_cache[:, first:first + count], self.v_cache[:, first:first + count]
+
+    def all_lines(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values with those of one head at one position as a line, each (layers, rows·G·S, D), to be written in
+        place."""
+        return self.k_cache.transpose(2, 3).flatten(1, 3), self.v_cache.transpose(2, 3).flatten(1, 3)
+
+    def lines_of(self, starts: list[int], num_new: int) -> torch.Tensor:
+        """Which of `all_lines` hold `num_new` tokens of each row from `starts[row]` on, (B·T·G,), heads side by side."""
+        num_positions, num_heads = self.k_cache.shape[2:4]
+        return torch.tensor([(row * num_heads + head) * num_positions + position
+                             for row, start in zip(self._row_numbers(), starts) for position in range(start, start + num_new)
+                             for head in range(num_heads)], device=self.k_cache.device)
+
+    def _row_numbers(self) -> Sequence[int]:
+        return range(self.batch_size)
+
+    def clear_beyond(self, index: int, length: int, end: int) -> None:
+        """See to it that what the row stores from `length` up to `end` is 0, or comes from the row's own new tokens."""
+        start = max(length, int(self._clear_to[index]))
+        if start < end:
+            for stored in self.span(index):
+                stored[:, :, start:end] = 0
+            self._clear_to[index] = end
 
     def row_ids(self, index: int) -> torch.Tensor:
         """The ids of one row's tokens, (S,), to be written in place."""
@@ -159,12 +187,14 @@ class KVCache:
     def reset(self) -> None:
         """Empty every row. The memory stays reserved."""
         self.cache_seqlens.zero_()
+        self._clear_to.zero_()
 
     def cut(self, row: int, length: int) -> None:
         """Forget all of a row from position `length` on."""
         used = int(self.cache_seqlens[row])
         assert 0 <= length <= used, f"cannot cut row {row} of {used} positions to {length}"
         self.cache_seqlens[row] = length
+        self._clear_to[row] = 0
 
     def copy_row(self, source: int, target: int) -> None:
         """Make `target` hold what `source` holds; each goes on by itself from there."""
@@ -173,6 +203,7 @@ class KVCache:
         self.v_cache[:, target, :length] = self.v_cache[:, source, :length]
         self.token_ids[target, :length] = self.token_ids[source, :length]
         self.cache_seqlens[target] = length
+        self._clear_to[target] = 0
 
     def prefill(self, other: KVCache) -> None:
         """Copy the single row of `other`, which has read a prompt, into every row of this empty cache."""
@@ -199,6 +230,7 @@ class KVCache:
             view.v_cache = self.v_cache[:, first:first + count]
             view.cache_seqlens = self.cache_seqlens[first:first + count]
             view.token_ids = self.token_ids[first:first + count]
+            view._clear_to = self._clear_to[first:first + count]
             return view
         return _ScatteredRows(self, rows)
 
@@ -210,8 +242,6 @@ class _ScatteredRows(KVCache):
     written into them home. Models of this project use `row`; the copies serve any other model.
     """
 
-    rows_lie_together = False
-
     def __init__(self, cache: KVCache, rows: Sequence[int]):
         assert len(set(rows)) == len(rows), f"a row was named twice: {rows}"
         self._cache, self._rows = cache, list(rows)
@@ -219,9 +249,21 @@ class _ScatteredRows(KVCache):
         self.k_cache, self.v_cache = cache.k_cache, cache.v_cache
         self.cache_seqlens = cache.cache_seqlens[self._rows]  # (B,) a copy, kept equal by advance
 
+    def rows_together(self, first):
+        count = 1
+        while self._rows[first:first + count + 1] == [self._rows[first] + each for each in range(count + 1)]:
+            count += 1
+        return count
+
     def span(self, first, count=1):
-        assert count == 1, f"rows that do not lie side by side cannot be had {count} at a time"
-        return self._cache.span(self._rows[first])
+        assert count <= self.rows_together(first), f"{count} rows from {first} on do not lie side by side in {self._rows}"
+        return self._cache.span(self._rows[first], count)
+
+    def _row_numbers(self):
+        return self._rows
+
+    def clear_beyond(self, index, length, end):
+        self._cache.clear_beyond(self._rows[index], length, end)
 
     def row(self, layer, index):
         return self._cache.row(layer, self._rows[index])

@@ -21,34 +21,44 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from app.models.cache_views import Group
+from app.models.cache_views import NO_CACHE, Cut, Group
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, groups: list[Group] | None = None, layer: int = 0,
-           window: int | None = None) -> Tensor:
+def attend(q: Tensor, k: Tensor, v: Tensor, cut: Cut | None = None, layer: int = 0, window: int | None = None) -> Tensor:
     """q (B, T, H, D), k and v (B, T, G, D) -> (B, T, H, D), all computed in the type of q.
 
-    Without `groups` (the cut of a cache) the T tokens are all there is. With them, k and v are first written
+    Without `cut`, the views of a cache, the T tokens are all there is. With it, k and v are first written
     into `layer` of each row at its own position, and the queries see what the row then holds. `window` None
     means all.
     """
-    groups = groups or []
-    return attend_groups(q, k, v, groups, masks_for(groups, q.shape[1], q.dtype, q.device, window), layer, window)
+    cut = cut or NO_CACHE
+    return attend_groups(q, k, v, cut, masks_for(cut.groups, q.shape[1], q.dtype, q.device, window), layer, window)
 
 
 def masks_for(groups: list[Group], num_new: int, dtype: torch.dtype, device: torch.device,
               window: int | None = None) -> list[Tensor | None]:
-    """The mask (T, S) of each group, or of the whole where there are none; None where none is needed.
+    """The mask (T, S) of each group, or of the whole where there are none, (B, 1, 1, S) where single queries see more
+    or less of S keys; None where none is needed.
 
-    One query sees all keys that it is given; the first tokens of a row see each other as `is_causal` says.
+    One query sees all keys that it is given, where nothing was added to them; the first tokens of a row see each other
+    as `is_causal` says.
     """
     lengths = [group.keys[0].shape[2] for group in groups] or [num_new]
     if num_new == 1:
-        return [None] * len(lengths)
+        return [_ends_mask(group, dtype) for group in groups] or [None]
     if window is not None:
         lengths = [min(length, num_new + window) for length in lengths]
     return [None if length == num_new and (window is None or length <= window + 1)
             else _mask(num_new, length, window, dtype, device) for length in lengths]
+
+
+def _ends_mask(group: Group, dtype: torch.dtype) -> Tensor | None:
+    """0 before a row's end and -inf from there on, (B, 1, 1, S); None where all see all."""
+    if not group.ends:
+        return None
+    num_seen = group.keys[0].shape[2]
+    beyond = torch.arange(num_seen)[None] >= torch.tensor(group.ends)[:, None]
+    return torch.zeros(group.count, num_seen, dtype=dtype).masked_fill_(beyond, float("-inf"))[:, None, None]
 
 
 @lru_cache(maxsize=2)  # the layers of one forward ask for the same: one mask for full layers, one for windows
@@ -63,20 +73,31 @@ def _mask(num_new: int, num_stored: int, window: int | None, dtype: torch.dtype,
         return torch.zeros(num_new, num_stored, dtype=dtype, device=device).masked_fill_(~seen, float("-inf"))
 
 
-def attend_groups(q: Tensor, k: Tensor, v: Tensor, groups: list[Group], masks: list[Tensor | None], layer: int,
+def attend_groups(q: Tensor, k: Tensor, v: Tensor, cut: Cut, masks: list[Tensor | None], layer: int,
                   window: int | None) -> Tensor:
     """`attend`, given the masks."""
     is_single = q.shape[1] == 1
     queries = _stack_heads(q, k.shape[2]) if is_single else q
     pieces: list[Tensor] = []
-    if len(groups) == 0:
+    lines = cut.lines
+    if lines is not None:
+        cut.new_keys[layer].index_copy_(0, lines, k.reshape(-1, k.shape[3]))
+        cut.new_values[layer].index_copy_(0, lines, v.reshape(-1, v.shape[3]))
+    elif len(cut.groups) > 0:
+        cut.new_keys[layer].copy_(k)
+        cut.new_values[layer].copy_(v)
+    if len(cut.groups) == 0:
         pieces.append(_attend_rows(queries, k.transpose(1, 2), v.transpose(1, 2), masks[0], window, is_single))
-    for index, group in enumerate(groups):
+    for index, group in enumerate(cut.groups):
         first, last = group.first, group.first + group.count
-        group.new_keys[layer].copy_(k[first:last])
-        group.new_values[layer].copy_(v[first:last])
-        pieces.append(_attend_rows(queries[first:last], group.keys[layer], group.values[layer], masks[index], window,
-                                   is_single))
+        keys, values = group.keys[layer], group.values[layer]
+        if window is not None and len(group.ends) > 0:
+            for row, end in enumerate(group.ends):  # their windows begin at different positions
+                pieces.append(_attend_rows(queries[first + row:first + row + 1], keys[row:row + 1, :, :end],
+                                           values[row:row + 1, :, :end], None, window, is_single))
+        else:
+            mask = masks[index] if not is_single or len(group.ends) > 0 else None  # the last of many new ones sees all
+            pieces.append(_attend_rows(queries[first:last], keys, values, mask, window, is_single))
     y = pieces[0] if len(pieces) == 1 else torch.cat(pieces)
     if is_single:
         y = y[:, :, :q.shape[2] // k.shape[2]]  # without what was added to the queries
@@ -98,7 +119,7 @@ def _stack_heads(q: Tensor, num_kv_heads: int) -> Tensor:
 
 def _attend_rows(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, window: int | None, is_single: bool) -> Tensor:
     """Rows of one length: q (B, T, H, D), the last T of S positions; k and v (B, G, S, D) -> (B, T, H, D). With
-    `is_single`, q and what comes out are as `_stack_heads` gives them: they see all keys, so that no mask is needed."""
+    `is_single`, q and what comes out are as `_stack_heads` gives them, and the mask is of (B, 1, 1, S)."""
     num_new, num_stored = 1 if is_single else q.shape[1], k.shape[2]
     if window is not None and num_stored - num_new > window:  # keys before the first query's window are seen by none
         first = num_stored - num_new - window
@@ -111,7 +132,7 @@ def _attend_rows(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, window: i
             q = F.pad(q, [0, 0, 0, 0, 0, num_added])
             mask = F.pad(mask, [0, 0, 0, num_added]) if mask is not None else None
     if is_single:
-        return F.scaled_dot_product_attention(q, k, v)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     if mask is not None and k.shape[2] >= 512 and q.dtype != torch.float32 and q.device.type == "cpu":
         # From so many keys on, PyTorch's 16-bit CPU kernel is the slower way for a piece of a text.
         return _attend_to_many(q, k, v, mask, window)

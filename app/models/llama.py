@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 
 from app.models.attention import masks_for
-from app.models.cache_views import cut
+from app.models.cache_views import NO_CACHE, cut
 from app.models.errors import ContextError
 from app.models.half_projection import MOST_ROWS, can_multiply_half, filled_up, keep_half
 from app.models.llama_layers import LayerWeights, compiled_layers, rms_norm, run_layers
@@ -137,14 +137,14 @@ class Llama(ReferenceGeneration):
         rotary = self._rotary(starts, num_new)
         if kv_cache is not None:
             assert kv_cache.dtype == self.cache_dtype, f"a cache of {kv_cache.dtype} for a model of {self.cache_dtype}"
-        groups = [] if kv_cache is None else cut(kv_cache, starts, num_new)
+        views = NO_CACHE if kv_cache is None else cut(kv_cache, starts, num_new)
         halves = self._halves if num_new == 1 and (num_rows <= MOST_ROWS or self._reads_wide) else []
-        masks = masks_for(groups, num_new, self._reading_dtype, ids.device)
+        masks = masks_for(views.groups, num_new, self._reading_dtype, ids.device)
         x = F.embedding(ids.flatten(), self.embedding).float()  # (B·T, C)
         if halves:
             x = F.pad(x, (0, 0, 0, filled_up(num_rows) - num_rows))
         x = self._run_layers(x, *rotary, self._eps, self._layers, self._packed, halves, num_rows, self.config.n_head,
-                             self.config.n_kv_head, groups, masks, last_only)
+                             self.config.n_kv_head, views, masks, last_only)
         if kv_cache is not None:
             kv_cache.advance(num_new)
         logits = self._head(rms_norm(x, self._norm, self._eps, torch.float32))

@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from app.models.attention import attend_groups
-from app.models.cache_views import Group
+from app.models.cache_views import Cut
 from app.models.half_projection import HalfWeight, project_half
 from app.models.projection import project
 
@@ -38,7 +38,7 @@ class LayerWeights(NamedTuple):
 
 
 def run_layers(x: Tensor, cos: Tensor, sin: Tensor, eps: Tensor, layers: list[LayerWeights], packed: bool,
-               halves: list[list[HalfWeight]], num_rows: int, num_heads: int, num_kv_heads: int, groups: list[Group],
+               halves: list[list[HalfWeight]], num_rows: int, num_heads: int, num_kv_heads: int, cut: Cut,
                masks: list[Tensor | None], last_only: bool) -> Tensor:
     """Takes x (B·T, C), float32, through all layers -> what comes out, (B·T, C), or (B, C) of the last positions with
     `last_only`: in the last layer, the others are needed for their keys and values alone. x is written over. Keys and
@@ -49,7 +49,7 @@ def run_layers(x: Tensor, cos: Tensor, sin: Tensor, eps: Tensor, layers: list[La
         for index, layer in enumerate(layers):
             qkv, attention_out, up_gate, mlp_down = halves[index]
             heads = project_half(rms_norm(x, layer.attention_norm, eps, x.dtype), qkv)[:num_rows].to(cos.dtype)
-            y = _attention(heads, cos, sin, cos.dtype, num_rows, 1, num_heads, turned, groups, masks, index)
+            y = _attention(heads, cos, sin, cos.dtype, num_rows, 1, num_heads, turned, cut, masks, index)
             x += project_half(F.pad(y.to(x.dtype), [0, 0, 0, x.shape[0] - num_rows]), attention_out)
             x += project_half(silu_gate(project_half(rms_norm(x, layer.mlp_norm, eps, x.dtype), up_gate)), mlp_down)
         return x[:num_rows]
@@ -58,7 +58,7 @@ def run_layers(x: Tensor, cos: Tensor, sin: Tensor, eps: Tensor, layers: list[La
         heads = project(rms_norm(x, layer.attention_norm, eps, dtype), layer.qkv, packed).to(cos.dtype)
         if last_only and index == len(layers) - 1:
             num_wanted, x = 1, x[num_new - 1::num_new]
-        y = _attention(heads, cos, sin, dtype, num_rows, num_wanted, num_heads, turned, groups, masks, index)
+        y = _attention(heads, cos, sin, dtype, num_rows, num_wanted, num_heads, turned, cut, masks, index)
         x += project(y, layer.attention_out, packed)
         up_gate_values = project(rms_norm(x, layer.mlp_norm, eps, dtype), layer.up_gate, packed)
         x += project(silu_gate(up_gate_values), layer.mlp_down, packed)
@@ -66,13 +66,13 @@ def run_layers(x: Tensor, cos: Tensor, sin: Tensor, eps: Tensor, layers: list[La
 
 
 def _attention(heads: Tensor, cos: Tensor, sin: Tensor, dtype: torch.dtype, num_rows: int, num_wanted: int,
-               num_heads: int, turned: int, groups: list[Group], masks: list[Tensor | None], index: int) -> Tensor:
+               num_heads: int, turned: int, cut: Cut, masks: list[Tensor | None], index: int) -> Tensor:
     """heads (B·T, (H + 2G)·D), queries, keys and values -> (B·N, H·D) for the last N positions of each row: all, or one.
     Computed in `dtype`, of the numbers that the cache holds."""
     head_dim = cos.shape[-1]
     heads = heads.view(num_rows, heads.shape[0] // num_rows, -1, head_dim)  # (B, T, H + 2G, D)
     qk = rotate(heads[:, :, :turned], cos, sin)
-    y = attend_groups(qk[:, -num_wanted:, :num_heads].to(dtype), qk[:, :, num_heads:], heads[:, :, turned:], groups, masks, index, None)
+    y = attend_groups(qk[:, -num_wanted:, :num_heads].to(dtype), qk[:, :, num_heads:], heads[:, :, turned:], cut, masks, index, None)
     return y.reshape(num_rows * num_wanted, num_heads * head_dim)
 
 

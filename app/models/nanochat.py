@@ -132,10 +132,10 @@ class Nanochat(ReferenceGeneration):
         x = norm(F.embedding(ids, self.embedding))  # (B, T, C)
         if self.architecture.smear:
             x = self._smear(x, kv_cache, starts)
-        groups = [] if kv_cache is None else cut(kv_cache, starts, num_new)
+        views = None if kv_cache is None else cut(kv_cache, starts, num_new)
         x0 = middle = x
         for index, layer in enumerate(self.layers):
-            x = layer.forward(x, x0, ids, rotary, groups)
+            x = layer.forward(x, x0, ids, rotary, views)
             if index == len(self.layers) // 2:
                 middle = x
         if kv_cache is not None:
@@ -224,14 +224,14 @@ class Layer:
             wide.value_embedding, wide.value_gate = self.value_embedding.float(), self.value_gate.float()
         return wide
 
-    def forward(self, x, x0, ids, rotary, groups):
+    def forward(self, x, x0, ids, rotary, views):
         """x and x0 (B, T, C) -> (B, T, C). Keys and values go into the cache, if there is one."""
         if self.x0_lambda or self.resid_lambda != 1.0:
             x = torch.add(self.resid_lambda * x, x0, alpha=self.x0_lambda)
-        x = x + self._attention(norm(x), ids, rotary, groups)
+        x = x + self._attention(norm(x), ids, rotary, views)
         return x + self.mlp_out(F.relu(self.mlp_in(norm(x))).square())
 
-    def _attention(self, x, ids, rotary, groups):
+    def _attention(self, x, ids, rotary, views):
         num_rows, num_new, _ = x.shape
         heads = self.qkv(x).view(num_rows, num_new, -1, self.head_dim)  # (B, T, H + 2G, D)
         qk, v = heads.split([self.num_heads + self.num_kv_heads, self.num_kv_heads], dim=2)
@@ -240,7 +240,7 @@ class Layer:
         if self.value_gate is not None:
             gate = self.gate_scale * torch.sigmoid(F.linear(x[..., :self.gate_channels], self.value_gate))  # (B, T, G)
             v = torch.addcmul(v, gate.unsqueeze(-1), F.embedding(ids, self.value_embedding).view_as(v))
-        y = attend(q, k, v, groups, self.index, self.window)  # (B, T, H, D)
+        y = attend(q, k, v, views, self.index, self.window)  # (B, T, H, D)
         return self.attention_out(y.reshape(num_rows, num_new, -1))
 
 

@@ -1,5 +1,7 @@
 """Attention against its definition: one query at a time, keys repeated, nothing folded."""
 
+import random
+
 import pytest
 import torch
 
@@ -133,8 +135,77 @@ def test_rows_side_by_side_at_one_position_are_attended_to_together_and_others_a
     cache.cache_seqlens[:] = torch.tensor([3, 3, 0, 3, 3])
 
     def sizes(chosen):
-        return [(group.first, group.count) for group in cut(chosen, chosen.lengths(), 2)]
+        return [(group.first, group.count) for group in cut(chosen, chosen.lengths(), 2).groups]
 
     assert sizes(cache) == [(0, 2), (2, 1), (3, 2)]
     assert sizes(cache.select([0, 1])) == [(0, 2)]
     assert sizes(cache.select([0, 3])) == [(0, 1), (1, 1)]  # equally long, but not side by side
+    assert sizes(cache.select([0, 3, 4])) == [(0, 1), (1, 2)]
+
+
+# --- single tokens in 16-bit types
+
+def test_single_tokens_are_attended_to_together_while_the_short_ones_do_not_pay_for_the_long():
+    cache = KVCache(6, 1, 1000, 4, 1, dtype=torch.bfloat16)
+
+    def sizes(lengths, rows=range(6)):
+        cache.cache_seqlens[:] = torch.tensor(lengths)
+        chosen = cache.select(rows)
+        return [(group.first, group.count, group.keys[0].shape[2]) for group in cut(chosen, chosen.lengths(), 1).groups]
+
+    assert sizes([200, 270, 300, 191, 128, 255]) == [(0, 6, 384)]
+    assert sizes([10, 20, 700, 126, 127, 5]) == [(0, 2, 128), (2, 1, 896), (3, 3, 128)]
+    assert sizes([128, 128, 128, 128, 128, 128], [0, 1, 3, 5]) == [(0, 2, 384), (2, 1, 384), (3, 1, 384)]
+    assert sizes([895, 896, 512, 640, 999, 639]) == [(0, 1, 896), (1, 1, 897), (2, 2, 896), (4, 1, 1000), (5, 1, 640)]
+
+
+def single_token_outputs(rows, lengths, num_heads, num_kv_heads, window=None, capacity=700):
+    """What the last token of each row sees when `rows` write it together, by row; NaN lies wherever nothing was put."""
+    cache = KVCache(8, num_kv_heads, capacity, 64, 1, dtype=torch.bfloat16)
+    cache.k_cache.fill_(float("nan")), cache.v_cache.fill_(float("nan"))
+    last = {}
+    for row in rows:
+        q, k, v = (each.bfloat16() for each in random_qkv(1, lengths[row] + 1, num_heads, num_kv_heads, 64, seed=row))
+        cache.k_cache[0, row, :lengths[row]], cache.v_cache[0, row, :lengths[row]] = k[0, :-1], v[0, :-1]
+        cache.cache_seqlens[row] = lengths[row]
+        last[row] = q[:, -1:], k[:, -1:], v[:, -1:]
+    chosen = cache.select(rows)
+    y = attend(*(torch.cat(each) for each in zip(*last.values())), cut(chosen, chosen.lengths(), 1), 0, window)
+    assert not y.isnan().any()
+    return dict(zip(rows, y))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("window", [None, 100])
+@pytest.mark.parametrize(("num_heads", "num_kv_heads"), SIZES)
+def test_no_bit_of_what_a_single_token_sees_depends_on_the_rows_beside_it(num_heads, num_kv_heads, window, threads):
+    dice, before = random.Random(num_heads), torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        for _ in range(4):
+            longest = dice.choice([60, 130, 330, 698])
+            lengths = [dice.randrange(longest) for _ in range(8)]
+            alone = {row: single_token_outputs([row], lengths, num_heads, num_kv_heads, window)[row] for row in range(8)}
+            for rows in (range(8), sorted(dice.sample(range(8), 5)), [3, 4]):
+                for row, y in single_token_outputs(list(rows), lengths, num_heads, num_kv_heads, window).items():
+                    assert torch.equal(y, alone[row]), (lengths, row, rows)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_what_a_row_no_longer_holds_is_cleared_before_it_lies_in_a_block_that_is_read():
+    cache = KVCache(2, 1, 128, 64, 1, dtype=torch.bfloat16)
+    cache.cache_seqlens[:] = 10
+    q, k, v = (each.bfloat16() for each in random_qkv(2, 1, 3, 1, 64))
+    for _ in range(3):
+        views = cut(cache, cache.positions_for(1), 1)
+        assert not attend(q, k, v, views).isnan().any()
+        cache.advance(1)
+    cache.k_cache[:, 0, 5:] = cache.v_cache[:, 0, 5:] = float("nan")  # what a broken reply may have left behind
+    cache.cut(0, 5)
+    cache.v_cache[:, 1, 5:] = float("nan")
+    cache.copy_row(0, 1)
+    assert not attend(q, k, v, cut(cache, cache.positions_for(1), 1)).isnan().any()
+    cache.reset()
+    cache.v_cache.fill_(float("nan"))
+    assert not attend(q, k, v, cut(cache, cache.positions_for(1), 1)).isnan().any()

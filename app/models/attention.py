@@ -25,7 +25,7 @@ from app.models.cache_views import NO_CACHE, Cut, Group
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, cut: Cut | None = None, layer: int = 0, window: int | None = None) -> Tensor:
-    """q (B, T, H, D), k and v (B, T, G, D) -> (B, T, H, D), all computed in the type of q.
+    """q (B, T, H, D), k and v (B, T, G, D) -> (B, T, H, D). Of several queries, all is computed in the type of q.
 
     Without `cut`, the views of a cache, the T tokens are all there is. With it, k and v are first written
     into `layer` of each row at its own position, and the queries see what the row then holds. `window` None
@@ -124,15 +124,13 @@ def _attend_rows(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, window: i
     if window is not None and num_stored - num_new > window:  # keys before the first query's window are seen by none
         first = num_stored - num_new - window
         k, v = k[:, :, first:], v[:, :, first:]
-    num_added = 0
-    if k.dtype != q.dtype:  # float32 queries of a 16-bit cache
-        k, v = k.to(q.dtype), v.to(q.dtype)
-        if not is_single:  # PyTorch's kernel adds up alike on any number of threads if the queries are a multiple of 16
-            num_added = -num_new % 16
-            q = F.pad(q, [0, 0, 0, 0, 0, num_added])
-            mask = F.pad(mask, [0, 0, 0, num_added]) if mask is not None else None
     if is_single:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    if k.dtype != q.dtype:  # float32 queries of a 16-bit cache
+        k, v = k.to(q.dtype), v.to(q.dtype)
+        num_added = -num_new % 16  # with a multiple of 16, PyTorch's kernel adds up alike on any number of threads
+        q = F.pad(q, [0, 0, 0, 0, 0, num_added])
+        mask = F.pad(mask, [0, 0, 0, num_added]) if mask is not None else None
     if mask is not None and k.shape[2] >= 512 and q.dtype != torch.float32 and q.device.type == "cpu":
         # From so many keys on, PyTorch's 16-bit CPU kernel is the slower way for a piece of a text.
         return _attend_to_many(q, k, v, mask, window)

@@ -68,12 +68,15 @@ def run_layers(x: Tensor, cos: Tensor, sin: Tensor, eps: Tensor, layers: list[La
 def _attention(heads: Tensor, cos: Tensor, sin: Tensor, dtype: torch.dtype, num_rows: int, num_wanted: int,
                num_heads: int, turned: int, cut: Cut, masks: list[Tensor | None], index: int) -> Tensor:
     """heads (B·T, (H + 2G)·D), queries, keys and values -> (B·N, H·D) for the last N positions of each row: all, or one.
-    Computed in `dtype`, of the numbers that the cache holds."""
+    Several are computed in `dtype`, of the numbers that the cache holds."""
     head_dim = cos.shape[-1]
     heads = heads.view(num_rows, heads.shape[0] // num_rows, -1, head_dim)  # (B, T, H + 2G, D)
     qk = rotate(heads[:, :, :turned], cos, sin)
-    y = attend_groups(qk[:, -num_wanted:, :num_heads].to(dtype), qk[:, :, num_heads:], heads[:, :, turned:], cut, masks, index, None)
-    return y.reshape(num_rows * num_wanted, num_heads * head_dim)
+    q = qk[:, -num_wanted:, :num_heads]
+    if num_wanted > 1:  # a single query stays of 16 bits: the kernel for these adds up alike on any number of threads
+        q = q.to(dtype)
+    y = attend_groups(q, qk[:, :, num_heads:], heads[:, :, turned:], cut, masks, index, None)
+    return y.reshape(num_rows * num_wanted, num_heads * head_dim).to(dtype)
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: Tensor, dtype: torch.dtype) -> Tensor:

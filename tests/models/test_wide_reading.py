@@ -49,7 +49,8 @@ def test_a_piece_behind_many_keys_is_read_in_float32_too(wide):
     same(add(long, cache, ids[600:])[0], logits_of(exact, ids)[600:], tolerance=1)
 
 
-def test_reading_gives_the_same_numbers_on_any_number_of_threads(wide):
+@pytest.mark.parametrize("last_only", [False, True])
+def test_reading_gives_the_same_numbers_on_any_number_of_threads(wide, last_only):
     """So that the engine may go down to fewer in the middle of a reply."""
     before, ids = torch.get_num_threads(), random_ids(wide, 60)
     try:
@@ -57,7 +58,8 @@ def test_reading_gives_the_same_numbers_on_any_number_of_threads(wide):
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
             cache = KVCache.for_model(wide, 1, 64)
-            results.append([add(wide, cache, ids[:33]), add(wide, cache, ids[33:59]), add(wide, cache, ids[59:])])
+            results.append([wide.forward(torch.tensor([ids[start:end]]), cache, last_only=last_only)
+                            for start, end in ((0, 33), (33, 59), (59, 60))])
     finally:
         torch.set_num_threads(before)
     for other in results[1:]:

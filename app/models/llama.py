@@ -139,7 +139,7 @@ class Llama(ReferenceGeneration):
             assert kv_cache.dtype == self.cache_dtype, f"a cache of {kv_cache.dtype} for a model of {self.cache_dtype}"
         views = NO_CACHE if kv_cache is None else cut(kv_cache, starts, num_new)
         halves = self._halves if num_new == 1 and (num_rows <= MOST_ROWS or self._reads_wide) else []
-        masks = masks_for(views.groups, num_new, self._reading_dtype, ids.device)
+        masks = masks_for(views.groups, num_new, self.cache_dtype if num_new == 1 else self._reading_dtype, ids.device)
         x = F.embedding(ids.flatten(), self.embedding).float()  # (B·T, C)
         if halves:
             x = F.pad(x, (0, 0, 0, filled_up(num_rows) - num_rows))

@@ -88,8 +88,14 @@ class Llama(ReferenceGeneration):
         self._reading_dtype = torch.float32 if self._reads_wide else dtype
         self.weights_dtype = str(self._reading_dtype).removeprefix("torch.")
 
-        def take(*names: str) -> torch.Tensor:
-            return torch.cat([weight(f"{each}.weight").to(device, self._reading_dtype) for each in names])
+        def read(*names: str) -> torch.Tensor:
+            return torch.cat([weight(f"{each}.weight") for each in names])
+
+        def keep(*names: str) -> torch.Tensor:  # a projection of the layer that is being made; each weight is read once
+            values = read(*names)
+            if with_halves:
+                self._halves[-1].append(keep_half(values))
+            return Projection(values.to(device, self._reading_dtype)).kept
 
         def norm(name: str) -> torch.Tensor:  # as `rms_norm` wants it
             return weight(f"{name}.weight").to(device) * config.n_embd**0.5
@@ -99,16 +105,15 @@ class Llama(ReferenceGeneration):
         if config.tied_head:
             self._head = OutputHead(table, self.embedding, with_halves)
         else:
-            self._head = OutputHead(weight("output.weight"), take("output"), with_halves)
+            head = read("output")
+            self._head = OutputHead(head, head.to(device, self._reading_dtype), with_halves)
         self._layers, self._halves = [], []
         for layer in range(config.n_layer):
             q, k, v, out, up, gate, down = (f"blk.{layer}.{part}" for part in PROJECTIONS)
-            self._layers.append(LayerWeights(
-                norm(f"blk.{layer}.attn_norm"), Projection(take(q, k, v)).kept, Projection(take(out)).kept,
-                norm(f"blk.{layer}.ffn_norm"), Projection(take(up, gate)).kept, Projection(take(down)).kept))
             if with_halves:
-                self._halves.append([keep_half(torch.cat([weight(f"{part}.weight") for part in parts]))
-                                     for parts in ((q, k, v), (out,), (up, gate), (down,))])
+                self._halves.append([])
+            self._layers.append(LayerWeights(norm(f"blk.{layer}.attn_norm"), keep(q, k, v), keep(out),
+                                             norm(f"blk.{layer}.ffn_norm"), keep(up, gate), keep(down)))
         self._norm = norm("output_norm")
         self._eps = torch.tensor((config.n_embd * config.norm_eps)**0.5, device=device)
         self._cos, self._sin = _rotary_table(config, self.max_context, device, dtype)  # (positions, D)

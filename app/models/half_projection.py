@@ -16,6 +16,7 @@ This module must never decide when a copy is used.
 from functools import lru_cache
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 MOST_ROWS = 16  # more at once are faster in the model's own type
@@ -46,6 +47,12 @@ def filled_up(num_rows: int) -> int:
         if bool((project_half(x.repeat(count, 1), weight) == sums).all()):
             return count
     return num_rows
+
+
+def project_filled_up(x: Tensor, weight: HalfWeight) -> Tensor:
+    """`project_half`, and each row with the sums that it gets among any others."""
+    num_rows = x.shape[0]
+    return project_half(F.pad(x, (0, 0, 0, filled_up(num_rows) - num_rows)), weight)[:num_rows]
 
 
 def _numbers(num_rows: int, size: int) -> Tensor:

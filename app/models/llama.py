@@ -143,6 +143,7 @@ class Llama(ReferenceGeneration):
         if kv_cache is not None:
             assert kv_cache.dtype == self.cache_dtype, f"a cache of {kv_cache.dtype} for a model of {self.cache_dtype}"
         views = NO_CACHE if kv_cache is None else cut(kv_cache, starts, num_new)
+        # Many rows that are read in float32 stay with the copies: of a single query, that depends on the number of threads.
         halves = self._halves if num_new == 1 and (num_rows <= MOST_ROWS or self._reads_wide) else []
         masks = masks_for(views.groups, num_new, self.cache_dtype if num_new == 1 else self._reading_dtype, ids.device)
         x = F.embedding(ids.flatten(), self.embedding).float()  # (B·T, C)

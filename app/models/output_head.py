@@ -11,9 +11,8 @@ This module must never draw a token.
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 
-from app.models.half_projection import filled_up, keep_half, project_half, widen_half
+from app.models.half_projection import keep_half, project_filled_up, widen_half
 from app.models.projection import Projection
 
 
@@ -37,5 +36,5 @@ class OutputHead:
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """x (N, C), float32 -> logits (N, V), float32. A row gives the same numbers whatever rows stand beside it."""
         if self.in_float16:
-            return project_half(F.pad(x, (0, 0, 0, filled_up(len(x)) - len(x))), self._kept)[:len(x)]
+            return project_filled_up(x, self._kept)
         return self._projection(x.to(self._dtype)).float()

@@ -2,11 +2,10 @@
 
 import pytest
 import torch
-import torch.nn.functional as F
 
 from app.engine import KVCache
 from app.models import llama
-from app.models.half_projection import MOST_ROWS, can_multiply_half, filled_up, keep_half, project_half
+from app.models.half_projection import MOST_ROWS, can_multiply_half, filled_up, keep_half, project_filled_up
 from tests.models.tiny_llama import random_ids, tiny_llama
 
 needs_fbgemm = pytest.mark.skipif(not can_multiply_half("cpu"), reason="this PyTorch has no float16 multiplication for this processor")
@@ -18,12 +17,8 @@ def test_a_row_gives_the_same_numbers_alone_and_in_any_company_and_they_are_righ
     weight, x = torch.randn(144, 96), torch.randn(rows, 96)
     copy = keep_half(weight)
     assert rows <= filled_up(rows) <= MOST_ROWS
-
-    def project(rows):
-        return project_half(F.pad(rows, (0, 0, 0, filled_up(len(rows)) - len(rows))), copy)[:len(rows)]
-
-    together = project(x)
-    assert torch.equal(together, torch.cat([project(x[row:row + 1]) for row in range(rows)]))
+    together = project_filled_up(x, copy)
+    assert torch.equal(together, torch.cat([project_filled_up(x[row:row + 1], copy) for row in range(rows)]))
     torch.testing.assert_close(together, x @ weight.T, rtol=0, atol=0.02)
 
 

@@ -140,6 +140,7 @@ def report(soaked: Soaked, minutes: float) -> None:
     for title, counts in (("acts", acts), ("refused", refusals), ("answers ended", Counter(soaked.records.reasons))):
         print(f"{title:16}" + ", ".join(f"{name} {count}" for name, count in counts.most_common()))
     print(f"{'different ones':16}{len(soaked.records.made)}")
+    print(f"{'near ties':16}{soaked.records.near_ties}")
     print(f"{'':16}{'empty':>12}{'warm':>12}{'at the end':>12}")
     for name in ("threads", "files", "memory_bytes"):
         print(f"{name:16}" + "".join(f"{getattr(gauges, name):12,}" for gauges in soaked.gauges))

@@ -1,21 +1,22 @@
 """Runs a model: ids in, the logits of the last position out.
 
 The one place where a forward is called. A model need only have the methods of the contract; what it
-offers beyond them (logits of the last position alone) is found out here.
+offers beyond them (logits of the last position alone, a forward in parts) is found out here.
 """
 
 from __future__ import annotations
 
 import inspect
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 import torch
 
 from app.engine.kv_cache import KVCache
 from app.engine.thread_governor import ThreadGovernor
 
-READ_CHUNK_TOKENS = 128  # a prompt is read in pieces of at most so many tokens: what others wait between their tokens
+READ_CHUNK_TOKENS = 128  # a prompt is read in pieces of at most so many tokens
 HALVED_FROM = (768, 2560)  # positions from which, on a processor, attention takes so long that half as many are read at once
 
 
@@ -35,15 +36,35 @@ class ModelRunner:
 
     def forward(self, ids: Sequence[Sequence[int]], cache: KVCache | None = None) -> torch.Tensor:
         """B equally long lists of T ids -> logits (B, V) after the last of each."""
-        batch = torch.tensor(ids, dtype=torch.long, device=self.device)  # (B, T)
-        options = {"last_only": True} if self._last_only else {}
-        num_stored = sum(cache.lengths()) if cache is not None and self.governor is not None else 0
+        batch, num_stored = self._batch(ids), self._num_stored(cache)
         started = time.perf_counter()
-        logits = self.model.forward(batch, **options) if cache is None \
-            else self.model.forward(batch, kv_cache=cache, **options)
-        if self.governor is not None:
-            self.governor.took(batch.numel(), time.perf_counter() - started, num_stored)
+        logits = self.model.forward(batch, **self._options(cache))
+        self._took(batch, time.perf_counter() - started, num_stored)
         return logits[:, -1, :]
+
+    def begin(self, ids: Sequence[Sequence[int]], cache: KVCache | None = None) -> BegunForward:
+        """The same forward, to be made part by part."""
+        return BegunForward(self, self._batch(ids), cache)
+
+    def _batch(self, ids: Sequence[Sequence[int]]) -> torch.Tensor:
+        return torch.tensor(ids, dtype=torch.long, device=self.device)  # (B, T)
+
+    def _options(self, cache: KVCache | None) -> dict:
+        return ({"last_only": True} if self._last_only else {}) | ({} if cache is None else {"kv_cache": cache})
+
+    def _parts(self, batch: torch.Tensor, cache: KVCache | None) -> Generator[None, None, torch.Tensor]:
+        """A forward that stops wherever the model can."""
+        in_parts = getattr(self.model, "forward_in_parts", None)
+        if in_parts is None:
+            return self.model.forward(batch, **self._options(cache))
+        return (yield from in_parts(batch, **self._options(cache)))
+
+    def _num_stored(self, cache: KVCache | None) -> int:
+        return sum(cache.lengths()) if cache is not None and self.governor is not None else 0
+
+    def _took(self, batch: torch.Tensor, seconds: float, num_stored: int) -> None:
+        if self.governor is not None:
+            self.governor.took(batch.numel(), seconds, num_stored)
 
     def chunk_tokens(self, start: int) -> int:
         """How many tokens are read at once from the position `start` on. Nothing else decides it: how busy the engine is
@@ -63,4 +84,35 @@ class ModelRunner:
             chunk = self.chunk(ids, start)
             logits = self.forward([chunk], row)
             start += len(chunk)
+        return logits
+
+
+class BegunForward:
+    """A forward that others may come between. Until its logits are there, or it is given up, its rows are its own."""
+
+    def __init__(self, runner: ModelRunner, batch: torch.Tensor, cache: KVCache | None):
+        self.num_tokens = batch.shape[1]
+        self.seconds = self.part_seconds = 0.0  # that it has taken, without what came between, and its last part of it
+        self._runner, self._batch, self._num_stored = runner, batch, runner._num_stored(cache)
+        self._parts = runner._parts(batch, cache)
+
+    def advance(self, until: float = math.inf) -> torch.Tensor | None:
+        """Compute on, one part at least, and no further than the clock (`time.perf_counter`) is likely to stand at `until`
+        afterwards -> logits (B, V) after the last token of each row, or None as long as there is more to do."""
+        while True:
+            logits = self._part()
+            if logits is not None:
+                self._runner._took(self._batch, self.seconds, self._num_stored)
+                return logits[:, -1, :]
+            if time.perf_counter() + self.part_seconds > until:
+                return None
+
+    def _part(self) -> torch.Tensor | None:
+        started, logits = time.perf_counter(), None
+        try:
+            next(self._parts)
+        except StopIteration as end:
+            logits = end.value
+        self.part_seconds = time.perf_counter() - started
+        self.seconds += self.part_seconds
         return logits

@@ -13,6 +13,7 @@ import torch
 
 from app.engine.chances import Chances
 from app.engine.messages import Counts, Finished, Reading, Reason, Request, Timing, Token, Tokens
+from app.engine.model_runner import BegunForward
 from app.engine.sequence import Sequence
 
 logger = logging.getLogger(__name__)
@@ -28,6 +29,7 @@ class ReplyJob:
         self.row: int | None = None
         self.reused = 0
         self.read = 0                           # prompt tokens read, beyond those reused
+        self.forward: BegunForward | None = None  # of the chunk that is being read
         self.logits: torch.Tensor | None = None
         self.chances: Callable[[int], Chances] | None = None  # how likely each token was by them, where it was found
         self._sink = sink
@@ -52,9 +54,11 @@ class ReplyJob:
         done = self.reused + self.read
         self.tell(Reading(self.request.reply, done, len(self.sequence.prompt_ids), self.reused, self._reading_s))
 
-    def count_read(self, num_tokens: int, seconds: float) -> None:
-        self.read += num_tokens
-        self._reading_s += seconds
+    def has_read(self, chunk: BegunForward) -> None:
+        self.read += chunk.num_tokens
+        self._reading_s += chunk.seconds
+        self.forward = None
+        self.tell_reading()
 
     def write(self, cached_tokens: int) -> None:
         """Choose the next token and tell of it, and of the tool call that it changed."""

@@ -44,6 +44,13 @@ def shared_prefix_length(a: Sequence[int], b: Sequence[int]) -> int:
     return next(i for i in range(shortest) if a[i] != b[i])
 
 
+class TooManyAnswersError(ValueError):
+    """More answers to one question than there are rows."""
+
+    def __init__(self, answers: int, rows: int):
+        super().__init__(f"{answers} answers at once need as many rows of the cache, and it has {rows}")
+
+
 class Retention:
     """The rows of one cache. Belongs to the engine thread."""
 

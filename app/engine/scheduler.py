@@ -1,9 +1,9 @@
 """Who runs in the next step.
 
 A step is: admit who waits, read a bounded chunk of the prompts that are being read, write one token for
-every row that writes. Reading is bounded so that nobody's stream stalls behind somebody's long paste;
-the oldest prompt is read first, so newer work never starves it. A prompt is always read in the same
-chunks, however busy it is: other chunks would round otherwise, and a reply must not depend on company.
+every row that writes. A chunk that takes long is computed in parts, so that nobody's stream stalls behind
+somebody's long paste; the oldest prompt is read first, so newer work never starves it. A prompt is always
+read in the same chunks, however busy it is: others would round otherwise, and no reply may depend on company.
 
         submitted -> waiting -> reading -> writing --> finished
                         |          (row of the cache)
@@ -15,6 +15,7 @@ The scheduler belongs to the engine thread and is plain synchronous code: `step`
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -28,18 +29,13 @@ from app.engine.model_runner import ModelRunner
 from app.engine.race_track import RaceTrack
 from app.engine.reference_lane import ReferenceLane
 from app.engine.reply_job import ReplyJob
-from app.engine.retention import Retention
+from app.engine.retention import Retention, TooManyAnswersError
 from app.engine.sequence import ReplyRules, Sequence
 from app.engine.thread_governor import ThreadGovernor
 
 logger = logging.getLogger(__name__)
 
-
-class TooManyAnswersError(ValueError):
-    """More answers to one question than there are rows."""
-
-    def __init__(self, answers: int, rows: int):
-        super().__init__(f"{answers} answers at once need as many rows of the cache, and it has {rows}")
+READ_S = 0.15  # what those who are being written to wait for reading in one step
 
 
 class Scheduler:
@@ -112,8 +108,10 @@ class Scheduler:
 
     def step(self) -> None:
         self._admit()
-        self._read()
-        self._compute_without_cache()
+        until = time.perf_counter() + READ_S if self._writing else math.inf
+        self._read(until)
+        if self._lane.job is not None:
+            self._compute_without_cache(until)
         self._write()
         self.races.advance(quiet=not self.serving)
         self.steps += 1
@@ -144,27 +142,30 @@ class Scheduler:
         job.tell_reading()
         return True
 
-    def _read(self) -> None:
+    def _read(self, until: float) -> None:
         left = 1.0  # of what may be read in one step
         while self._reading:
             job = self._reading[0]
-            start = job.reused + job.read
-            chunk = self.runner.chunk(job.sequence.prompt_ids, start)
-            share = len(chunk) / self.runner.chunk_tokens(start)
-            if share > left:
-                return
-            started = time.perf_counter()
             try:
-                job.logits = self.runner.forward([chunk], self.cache.select([job.row]))
+                if job.forward is None:
+                    chunk = self.runner.chunk(job.sequence.prompt_ids, start := job.reused + job.read)
+                    left -= len(chunk) / self.runner.chunk_tokens(start)
+                    if left < 0:
+                        return
+                    job.forward = self.runner.begin([chunk], self.cache.select([job.row]))
+                job.logits = job.forward.advance(until)
             except Exception as error:
                 self._fail([job], error)
                 continue
-            job.count_read(len(chunk), time.perf_counter() - started)
-            job.tell_reading()
-            left -= share
+            if job.logits is None:
+                return
+            another_s = job.forward.part_seconds
+            job.has_read(job.forward)
             if job.to_read == 0:
                 self._reading.popleft()
                 self._writing += [job, *self._copied(job)]
+            if time.perf_counter() + another_s > until:
+                return
 
     def _copied(self, job: ReplyJob) -> list[ReplyJob]:
         """The prompt has been read: give what its row holds to the other answers, and let them go their way."""
@@ -203,11 +204,9 @@ class Scheduler:
         for index, job in enumerate(jobs):
             job.logits, job.chances = logits[index:index + 1], partial(likeliest.chances, index)
 
-    def _compute_without_cache(self) -> None:
-        if self._lane.job is None:
-            return
+    def _compute_without_cache(self, until: float) -> None:
         try:
-            self._lane.compute_slice()
+            self._lane.compute_slice(until)
         except Exception as error:
             self._fail([self._lane.job], error)
 
@@ -252,6 +251,9 @@ class Scheduler:
         for leader in (*self._waiting, *self._reading):
             if job in leader.copies:
                 leader.copies.remove(job)
+        if job.forward is not None:  # what it has written so far is not to be kept
+            job.forward = None
+            self.cache.cut(job.row, self.cache.lengths()[job.row])
         if self._lane.job is job:
             self._lane.leave()
 

@@ -24,8 +24,9 @@ from app.engine.kv_cache import KVCache
 from app.engine.messages import Counts, Finished, ModelNumbers, Reason, Request, Snapshot, Timing
 from app.engine.model_runner import ModelRunner
 from app.engine.race_messages import Pace, RaceFinished, RaceRequest
+from app.engine.retention import TooManyAnswersError
 from app.engine.sampling import check_sampling
-from app.engine.scheduler import Scheduler, TooManyAnswersError
+from app.engine.scheduler import Scheduler
 from app.engine.sequence import EmptyPromptError, PromptTooLongError
 from app.engine.warm_up import warm_up
 

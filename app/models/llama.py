@@ -29,6 +29,7 @@ from app.models.errors import ContextError
 from app.models.half_projection import MOST_ROWS, can_multiply_half, filled_up, keep_half
 from app.models.llama_layers import LayerWeights, compiled_layers, rms_norm, run_layers
 from app.models.output_head import OutputHead
+from app.models.parts import PARTS, outcome, spans_of
 from app.models.projection import Projection, can_pack, dense
 from app.models.reference import ReferenceGeneration
 
@@ -129,13 +130,19 @@ class Llama(ReferenceGeneration):
     def get_device(self) -> torch.device:
         return self.embedding.device
 
-    @torch.no_grad()
     def forward(self, ids: torch.Tensor, kv_cache=None, last_only: bool = False) -> torch.Tensor:
         """ids (B, T) -> float32 logits (B, T, V), or (B, 1, V) of the last position with `last_only`.
 
         With a cache the T tokens of each row follow what the row holds, which may differ from row to row.
         Raises CacheFullError (from the cache) or ContextError before anything is written.
         """
+        return outcome(self.forward_in_parts(ids, kv_cache, last_only, parts=1))
+
+    @torch.no_grad()
+    def forward_in_parts(self, ids: torch.Tensor, kv_cache=None, last_only: bool = False,
+                         parts: int = PARTS) -> Generator[None, None, torch.Tensor]:
+        """`forward`, bit for bit, as a generator that yields between some of the layers and returns the logits, so that
+        something else can be computed meanwhile. Until then the rows must be left alone, and their lengths stay."""
         num_rows, num_new = ids.shape
         assert num_new > 0, "there must be at least one new token"
         starts = [0] * num_rows if kv_cache is None else kv_cache.positions_for(num_new)
@@ -149,8 +156,11 @@ class Llama(ReferenceGeneration):
         x = F.embedding(ids.flatten(), self.embedding).float()  # (B·T, C)
         if halves:
             x = F.pad(x, (0, 0, 0, filled_up(num_rows) - num_rows))
-        x = self._run_layers(x, *rotary, self._eps, self._layers, self._packed, halves, num_rows, self.config.n_head,
-                             self.config.n_kv_head, views, masks, last_only)
+        for first, end in spans_of(self.config.n_layer, 1 if num_new == 1 else parts):
+            if first > 0:
+                yield
+            x = self._run_layers(x, *rotary, self._eps, self._layers, self._packed, halves, num_rows, self.config.n_head,
+                                 self.config.n_kv_head, views, masks, last_only, first, end)
         if kv_cache is not None:
             kv_cache.advance(num_new)
         logits = self._head(rms_norm(x, self._norm, self._eps, torch.float32))

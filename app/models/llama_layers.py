@@ -39,11 +39,12 @@ class LayerWeights(NamedTuple):
 
 def run_layers(x: Tensor, cos: Tensor, sin: Tensor, eps: Tensor, layers: list[LayerWeights], packed: bool,
                halves: list[list[HalfWeight]], num_rows: int, num_heads: int, num_kv_heads: int, cut: Cut,
-               masks: list[Tensor | None], last_only: bool) -> Tensor:
-    """Takes x (B·T, C), float32, through all layers -> what comes out, (B·T, C), or (B, C) of the last positions with
-    `last_only`: in the last layer, the others are needed for their keys and values alone. x is written over. Keys and
-    values go into the cache, if there is one. `halves` is empty, or has the four projections of every layer in their
-    order in `LayerWeights`: then T is 1, and x may have more rows than the B that are wanted (see `filled_up`)."""
+               masks: list[Tensor | None], last_only: bool, first: int, end: int) -> Tensor:
+    """Takes x (B·T, C), float32, through the layers from `first` up to `end` -> what comes out, (B·T, C), or (B, C) of
+    the last positions with `last_only`: in the last layer of all, the others are needed for their keys and values alone.
+    x is written over. Keys and values go into the cache, if there is one. `halves` is empty, or has the four projections
+    of every layer in their order in `LayerWeights`: then T is 1, x may have more rows than the B that are wanted (see
+    `filled_up`), and all layers are wanted."""
     num_new, num_wanted, turned = x.shape[0] // num_rows, x.shape[0] // num_rows, num_heads + num_kv_heads
     if len(halves) > 0:
         for index, layer in enumerate(layers):
@@ -53,7 +54,8 @@ def run_layers(x: Tensor, cos: Tensor, sin: Tensor, eps: Tensor, layers: list[La
             x += project_half(F.pad(y.to(x.dtype), [0, 0, 0, x.shape[0] - num_rows]), attention_out)
             x += project_half(silu_gate(project_half(rms_norm(x, layer.mlp_norm, eps, x.dtype), up_gate)), mlp_down)
         return x[:num_rows]
-    for index, layer in enumerate(layers):
+    for index in range(first, end):
+        layer = layers[index]
         dtype = layer.qkv.dtype
         heads = project(rms_norm(x, layer.attention_norm, eps, dtype), layer.qkv, packed).to(cos.dtype)
         if last_only and index == len(layers) - 1:

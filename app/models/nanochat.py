@@ -32,6 +32,7 @@ from app.models.attention import attend
 from app.models.cache_views import cut
 from app.models.errors import ContextError
 from app.models.nanochat_architecture import CONTEXT_FACTOR, SMEAR_CHANNELS, SOFTCAP, Architecture, NanochatConfig
+from app.models.parts import PARTS, outcome, spans_of
 from app.models.projection import Projection
 from app.models.reference import ReferenceGeneration
 
@@ -115,13 +116,19 @@ class Nanochat(ReferenceGeneration):
 
     # --- forward
 
-    @torch.no_grad()
     def forward(self, ids: torch.Tensor, kv_cache=None, last_only: bool = False) -> torch.Tensor:
         """ids (B, T) -> float32 logits (B, T, V), or (B, 1, V) of the last position with `last_only`.
 
         With a cache the T tokens of each row follow what the row holds, which may differ from row to row.
         Raises CacheFullError (from the cache) or ContextError before anything is written.
         """
+        return outcome(self.forward_in_parts(ids, kv_cache, last_only))
+
+    @torch.no_grad()
+    def forward_in_parts(self, ids: torch.Tensor, kv_cache=None,
+                         last_only: bool = False) -> Generator[None, None, torch.Tensor]:
+        """`forward`, bit for bit, as a generator that yields between some of the layers and returns the logits, so that
+        something else can be computed meanwhile. Until then the rows must be left alone, and their lengths stay."""
         num_rows, num_new = ids.shape
         assert num_new > 0, "there must be at least one new token"
         starts = [0] * num_rows if kv_cache is None else kv_cache.positions_for(num_new)
@@ -134,10 +141,13 @@ class Nanochat(ReferenceGeneration):
             x = self._smear(x, kv_cache, starts)
         views = None if kv_cache is None else cut(kv_cache, starts, num_new)
         x0 = middle = x
-        for index, layer in enumerate(self.layers):
-            x = layer.forward(x, x0, ids, rotary, views)
-            if index == len(self.layers) // 2:
-                middle = x
+        for first, end in spans_of(len(self.layers), PARTS):
+            if first > 0:
+                yield
+            for index in range(first, end):
+                x = self.layers[index].forward(x, x0, ids, rotary, views)
+                if index == len(self.layers) // 2:
+                    middle = x
         if kv_cache is not None:
             kv_cache.advance(num_new)
         if last_only:

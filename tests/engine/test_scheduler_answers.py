@@ -3,7 +3,8 @@
 import pytest
 
 from app.engine.messages import Finished, Reason, Request
-from app.engine.scheduler import Scheduler, TooManyAnswersError
+from app.engine.retention import TooManyAnswersError
+from app.engine.scheduler import Scheduler
 from tests.engine.scheduling import TOKENIZER, Listener, fresh_run, run, submit, tiny
 from tests.engine.tiny import BOS
 

@@ -7,7 +7,8 @@ from playwright.sync_api import expect
 from tests.browser.conftest import PHONE
 from tests.scripted import ScriptedModel
 
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+         "resultTypes": ["violations"]}  # of all else one example each: what it would tell at length takes longer than looking
 SAID = ("A list:\n\n1. one\n2. two\n\n```python\ndef f(x):\n    return x * 'a' + 1  # a comment\n```\n\n"
         "| a | b |\n|---|--:|\n| 1 | 2 |\n\n> quoted\n\n[A link](https://example.org) and `code`. "
         "<|python_start|>12*3<|python_end|> <|python_start|>1/0<|python_end|> done.")

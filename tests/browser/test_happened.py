@@ -77,6 +77,7 @@ def test_another_page_of_this_browser_lists_a_new_chat_its_new_name_and_its_end_
     chat = visit(server)
     other = visit(server, like=chat)
     stranger = visit(server)
+    chat.page.bring_to_front()  # one behind another is drawn once a second
     chat.ask_and_wait("About otters")
     listed = other.page.locator(".chat-item")
     expect(listed).to_contain_text(["About otters"])

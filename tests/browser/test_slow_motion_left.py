@@ -67,6 +67,7 @@ def test_an_answer_asked_for_in_another_tab_is_not_counted_to_this_one_and_comes
     expect(other.answers.last).not_to_have_attribute("data-id", old)
     other.wait_for_end()
     has_all(chat, len("First.") + 1)
+    chat.page.bring_to_front()  # one behind another is drawn once a second
     chat.page.keyboard.press("Space")
     for left in range(len("First."), 1, -1):
         chat.page.keyboard.press("Space")

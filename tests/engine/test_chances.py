@@ -11,9 +11,9 @@ from tests.engine.tiny import BOS, EXPRESSION_END, EXPRESSION_START, PlainTokeni
 
 
 def plain_way(logits: torch.Tensor, token: int):
-    row = torch.softmax(logits[0].double(), -1)
-    best = sorted(range(row.shape[0]), key=lambda id: -row[id])
-    return row[token].item(), [(id, row[id].item()) for id in best if id != token][:3]
+    row = torch.softmax(logits[0].double(), -1).tolist()
+    best = sorted(range(len(row)), key=lambda id: -row[id])
+    return row[token], [(id, row[id]) for id in best if id != token][:3]
 
 
 @pytest.mark.parametrize("vocab_size", [2, 3, 5, 63, 265, 1024, 1055, 49152])

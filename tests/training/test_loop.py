@@ -84,9 +84,10 @@ def test_a_training_that_was_stopped_goes_on_and_learns_the_same(learned, tmp_pa
 
 
 def test_a_finished_training_is_not_done_twice_and_another_recipe_begins_anew(learned, tmp_path):
-    train(replace(RECIPE, steps=8), tmp_path, make_model, make_batches)
-    same = train(replace(RECIPE, steps=8), tmp_path, make_model, make_stumbling_batches)  # does not come to stumble
-    other = train(replace(RECIPE, steps=8, seed=2), tmp_path, make_model, make_batches)
+    short = replace(RECIPE, steps=8, processes=1)
+    train(short, tmp_path, make_model, make_batches)
+    same = train(short, tmp_path, make_model, make_stumbling_batches)  # does not come to stumble
+    other = train(replace(short, seed=2), tmp_path, make_model, make_batches)
     assert not torch.equal(same["token_rows"], other["token_rows"])
 
 
@@ -141,14 +142,14 @@ def test_what_the_published_model_makes_of_its_answers_is_computed_once(tmp_path
 
 
 def test_a_mark_that_becomes_likely_in_plain_text_is_held_down(tmp_path):
-    sure = replace(RECIPE, early_hold=0.0, mark_hold=3.0, mark_limit=-9.0)
+    sure = replace(RECIPE, early_hold=0.0, mark_hold=3.0, mark_limit=-9.0, processes=1)
     likely = []
     for recipe in (replace(sure, mark_hold=0.0), sure):
         learned = train(recipe, tmp_path, make_model, make_batches)
         model = make_model(recipe)
         state = {f"pairs.{name.replace('.', '_')}": tensor for name, tensor in learned.items() if name != "token_rows"}
         model.load_state_dict(state | {"token_rows": learned["token_rows"]})
-        _, own = make_batches(replace(recipe, processes=1)).group(0, 0)[0]
+        _, own = make_batches(recipe).group(0, 0)[0]
         with torch.no_grad():
             chances = model.logits(model.hidden(own.ids, own.wanted)).softmax(-1)
         likely.append(chances[:, model.token_ids].sum(-1).mean().item())

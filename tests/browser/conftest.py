@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 import threading
+import weakref
 from contextlib import ExitStack, suppress
 from urllib.parse import urlsplit
 
@@ -90,6 +92,29 @@ def sessions(browser) -> Sessions:
     return Sessions(browser)
 
 
+class Connections:
+    """Those of one server. A browser opens some before it has anything to ask, and asks through them later: of a server
+    that has been stopped by then, although another one listens at its address."""
+
+    def __init__(self, server):
+        self._open, self._asked, self._take = weakref.WeakSet(), weakref.WeakSet(), server.process_request
+        self._answer = server.app
+        server.process_request, server.app = self._note, self._note_asked
+
+    def _note(self, connection, address) -> None:
+        self._open.add(connection)
+        self._take(connection, address)
+
+    def _note_asked(self, environ, start_response):
+        self._asked.add(environ["werkzeug.socket"])
+        return self._answer(environ, start_response)
+
+    def close_unasked(self) -> None:
+        for connection in set(self._open) - set(self._asked):
+            with suppress(OSError):  # the other side has closed it
+                connection.shutdown(socket.SHUT_RDWR)
+
+
 class RunningServer:
     """The application, served by threads of this process. `restart` keeps the address and what is stored."""
 
@@ -105,6 +130,7 @@ class RunningServer:
         given = {} if self._tokenizer is None else {"model": self.model, "tokenizer": self._tokenizer}
         self.app = create_app(self._settings, **given)
         self._server = self._listen()
+        self._connections = Connections(self._server)
         self._port = self._server.server_port
         self.url = f"http://127.0.0.1:{self._port}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
@@ -120,6 +146,7 @@ class RunningServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+        self._connections.close_unasked()
         self.parts.worker._commands.put(None)  # before a model that waits is let go: it writes no token more
         self.model.let_go()
         self.parts.close()

@@ -17,6 +17,7 @@ from app.engine.kv_cache import KVCache
 from app.engine.thread_governor import ThreadGovernor
 
 READ_CHUNK_TOKENS = 128  # a prompt is read in pieces of at most so many tokens
+READ_S = 0.15  # what those who are being written to wait, at most, for something longer to be computed
 HALVED_FROM = (768, 2560)  # positions from which, on a processor, attention takes so long that half as many are read at once
 
 

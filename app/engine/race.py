@@ -1,7 +1,7 @@
 """The race: the same answer twice, with the cache and without, each lane measured alone.
 
 It runs on the engine thread in slices, one between two steps of the scheduler, and a slice is at most one
-forward of a chunk: whoever chats meanwhile waits no longer than for somebody's long paste. A token is begun only
+forward of a chunk, or a part of one: whoever chats meanwhile waits no longer than for somebody's long paste. A token is begun only
 in a quiet moment, when nobody reads or writes. Where that does not come for long, the race goes on between the
 steps of the others, and says which tokens were disturbed. Only its own slices are on the clock.
 
@@ -17,11 +17,14 @@ after its end.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Generator
 
+import torch
+
 from app.engine.kv_cache import KVCache
-from app.engine.model_runner import READ_CHUNK_TOKENS, ModelRunner
+from app.engine.model_runner import READ_CHUNK_TOKENS, READ_S, ModelRunner
 from app.engine.race_estimate import Estimate, pace_of
 from app.engine.race_messages import Lane, LaneSoFar, Pace, RaceFinished, RaceProgress, RaceRequest, Stage
 from app.engine.sequence import ReplyRules, Sequence
@@ -126,12 +129,12 @@ class Race:
         *first, last = self.request.prompt_ids[:READ_CHUNK_TOKENS]
         for _ in range(WARM_UP_FORWARDS):
             if first:
-                _time_forward(runner, first, row)
+                yield from self._compute(runner, first, row)
                 yield
-            token_s = _time_forward(runner, [last], row)
+            _, token_s = yield from self._compute(runner, [last], row)
             row.reset()
             yield
-            chunk_s = _time_forward(runner, [*first, last], None)
+            _, chunk_s = yield from self._compute(runner, [*first, last], None)
             yield
         self._estimate.pace = Pace(token_s, max(0.0, chunk_s - token_s) / (1 + len(first)))
 
@@ -152,13 +155,12 @@ class Race:
             while start < len(ids):
                 if start:
                     yield
-                began = time.perf_counter()
                 # a short text is computed without any cache; a longer one in pieces, in a row that is emptied each time
                 cache = row if remembers or len(ids) > READ_CHUNK_TOKENS else None
                 chunk = runner.chunk(ids, start)
-                logits = runner.forward([chunk], cache)
+                logits, chunk_s = yield from self._compute(runner, chunk, cache)
                 start += len(chunk)
-                token_s += time.perf_counter() - began
+                token_s += chunk_s
             began = time.perf_counter()
             tokens.append(sequence.choose(logits))  # waits for a device that computes by itself
             seconds.append(token_s + time.perf_counter() - began)
@@ -171,6 +173,16 @@ class Race:
             yield
         return Lane(tuple(tokens), tuple(seconds), tuple(positions), disturbed, sequence.reason)
 
+    def _compute(self, runner: ModelRunner, ids: list[int],
+                 cache: KVCache | None) -> Generator[None, None, tuple[torch.Tensor, float]]:
+        """One forward, in parts while others are served -> logits (1, V), and the seconds that it took by itself."""
+        forward = runner.begin([ids], cache)
+        while (logits := forward.advance(math.inf if self._quiet else time.perf_counter() + READ_S)) is None:
+            yield
+        began = time.perf_counter()
+        logits[0, 0].item()  # a device that computes by itself is waited for
+        return logits, forward.seconds + time.perf_counter() - began
+
     def _await_quiet(self, stage: Stage) -> Generator[None, None, None]:
         told = False
         while not self._quiet and self._patience_s > 0:
@@ -180,12 +192,6 @@ class Race:
             began = time.perf_counter()
             yield
             self._patience_s -= time.perf_counter() - began
-
-
-def _time_forward(runner: ModelRunner, ids: list[int], cache: KVCache | None) -> float:
-    began = time.perf_counter()
-    runner.forward([ids], cache)[0, 0].item()  # a device that computes by itself is waited for
-    return time.perf_counter() - began
 
 
 def _name(dtype) -> str:

@@ -25,7 +25,7 @@ from functools import partial
 from app.engine.chances import Likeliest
 from app.engine.kv_cache import KVCache
 from app.engine.messages import Evicted, PoolNumbers, Queued, Reason, Request
-from app.engine.model_runner import ModelRunner
+from app.engine.model_runner import READ_S, ModelRunner
 from app.engine.race_track import RaceTrack
 from app.engine.reference_lane import ReferenceLane
 from app.engine.reply_job import ReplyJob
@@ -34,8 +34,6 @@ from app.engine.sequence import ReplyRules, Sequence
 from app.engine.thread_governor import ThreadGovernor
 
 logger = logging.getLogger(__name__)
-
-READ_S = 0.15  # what those who are being written to wait for reading in one step
 
 
 class Scheduler:

@@ -5,8 +5,9 @@ import time
 import pytest
 
 from app.engine.messages import Reason
-from app.engine.model_runner import READ_CHUNK_TOKENS
-from app.engine.scheduler import READ_S, Scheduler
+from app.engine.model_runner import READ_CHUNK_TOKENS, READ_S
+from app.engine.race_messages import RaceRequest
+from app.engine.scheduler import Scheduler
 from tests.engine.scheduling import TOKENIZER, fresh_run, run, submit
 from tests.engine.tiny import BOS, END, TinyConfig, TinyModel
 
@@ -109,3 +110,21 @@ def test_a_reply_that_ends_between_two_parts_keeps_whole_chunks_and_harms_nobody
     run(scheduler, again, writer)
     assert again.finished.counts.reused == (READ_CHUNK_TOKENS if act == "cancel" else 0)
     assert [(token.id, 0 if token.forced else 1) for token in again.tokens] == fresh_run(model, again.request)
+
+
+def test_a_race_that_finds_no_quiet_moment_holds_nobody_up_and_counts_its_own_time(model, monkeypatch):
+    monkeypatch.setattr("app.engine.race.PATIENCE_S", 0.0)
+    scheduler = Scheduler(model, TOKENIZER, rows=1, context=900)
+    writer, heard = submit(scheduler, "w", [BOS, 1], max_tokens=None), []
+    while not writer.tokens:
+        scheduler.step()
+    scheduler.races.start(RaceRequest("race", tuple(LONG), max_tokens=2), heard.append)
+    while scheduler.races.busy:
+        before, written = model.now, len(writer.tokens)
+        scheduler.step()
+        assert model.now - before <= READ_S
+        assert len(writer.tokens) == written + 1
+    done = heard[-1]
+    assert [token.id for token in done.cached.tokens] == [token.id for token in done.uncached.tokens]
+    assert done.cached.seconds == pytest.approx([4 * PARTS * PART_S, PARTS * PART_S])
+    assert done.uncached.seconds == pytest.approx([4 * PARTS * PART_S] * 2)

@@ -60,9 +60,9 @@ class ReplyJob:
         self.forward = None
         self.tell_reading()
 
-    def write(self, cached_tokens: int) -> None:
-        """Choose the next token and tell of it, and of the tool call that it changed."""
-        token: Token = self.sequence.choose(self.logits, self.chances)
+    def write(self, cached_tokens: int, drawn: int | None) -> None:
+        """Choose the next token and tell of it, and of the tool call that it changed. `drawn`: see `draw_together`."""
+        token: Token = self.sequence.choose(self.logits, self.chances, drawn)
         self.logits = self.chances = None
         self._last_token_at = time.perf_counter()
         if self._first_token_at is None:

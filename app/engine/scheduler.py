@@ -30,7 +30,7 @@ from app.engine.race_track import RaceTrack
 from app.engine.reference_lane import ReferenceLane
 from app.engine.reply_job import ReplyJob
 from app.engine.retention import Retention, TooManyAnswersError
-from app.engine.sequence import ReplyRules, Sequence
+from app.engine.sequence import ReplyRules, Sequence, draw_together
 from app.engine.thread_governor import ThreadGovernor
 
 logger = logging.getLogger(__name__)
@@ -175,11 +175,11 @@ class Scheduler:
         return copies
 
     def _write(self) -> None:
-        for job in [*self._writing, *self._in_lane()]:
-            if job.logits is None:
-                continue
+        jobs = [job for job in [*self._writing, *self._in_lane()] if job.logits is not None]
+        drawn = draw_together([job.sequence for job in jobs], [job.logits for job in jobs])
+        for job, token in zip(jobs, drawn):
             try:
-                job.write(self._cached_tokens(job))
+                job.write(self._cached_tokens(job), token)
             except Exception as error:
                 self._fail([job], error)
                 continue

@@ -1,9 +1,9 @@
 """The race: the same answer twice, with the cache and without, each lane measured alone.
 
 It runs on the engine thread in slices, one between two steps of the scheduler, and a slice is at most one
-forward of a chunk, or a part of one: whoever chats meanwhile waits no longer than for somebody's long paste. A token is begun only
-in a quiet moment, when nobody reads or writes. Where that does not come for long, the race goes on between the
-steps of the others, and says which tokens were disturbed. Only its own slices are on the clock.
+forward of a chunk, or a part of one: whoever chats meanwhile waits no longer than for somebody's long paste. A
+token is begun only in a quiet moment, when nobody reads or writes. Where that does not come for long, the race
+goes on between the steps of the others, and says which tokens were disturbed. Only its own slices are on the clock.
 
         widening ──► warming ──► lane with the cache ──► lane without it ──► finished, memory given back
 

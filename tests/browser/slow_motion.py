@@ -17,6 +17,7 @@ TO_THE_END = """async () => {
 
 
 def press_to_the_end(chat) -> None:
+    expect(chat.send).to_be_hidden()  # by the first frame after a reload, too
     chat.page.evaluate(TO_THE_END)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -129,3 +131,11 @@ def sentences_of_script(source: str) -> list[str]:
 
 def test_a_sentence_in_a_script_is_found():
     assert sentences_of_script('show("Send again"); // "Not this one"\nset(`${used} of ${all}`);') == ["Send again", "${used} of ${all}"]
+
+
+@pytest.mark.parametrize("option, status, said", [("--help", 0, "brings each"), ("--dry", 2, "--dry")])
+def test_asking_how_it_is_used_changes_no_catalogue(option, status, said):
+    catalogues = {path: path.stat().st_mtime_ns for path in TRANSLATIONS.glob("*.po")}
+    ran = subprocess.run([sys.executable, "-m", "app.translations", option], cwd=Path(__file__).parents[1], capture_output=True, text=True)
+    assert ran.returncode == status and said in ran.stdout + ran.stderr
+    assert {path: path.stat().st_mtime_ns for path in TRANSLATIONS.glob("*.po")} == catalogues

@@ -3,6 +3,7 @@ translation, those that are told no more go. It says how many are still to be tr
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from io import BytesIO
 from pathlib import Path
 
@@ -37,6 +38,7 @@ def update(path: Path) -> list[str]:
 
 
 if __name__ == "__main__":
+    ArgumentParser("python -m app.translations", description=__doc__).parse_args()
     for path in sorted(HERE.glob("*.po")):
         missing = update(path)
         print(f"{path.name}: {len(missing)} to be translated", *missing, sep="\n  ")

@@ -11,7 +11,7 @@ from tests.scripted import ScriptedModel
 from tests.web.talk import Browser, RunningServer, wait_until
 
 CALCULATED = "It is <|python_start|>12*3<|python_end|>, so 36. Not <|python_start|>1/0<|python_end|>.\n\n* a\n* b"
-TRIED = 150  # of some thousands
+TRIED = 250  # of some thousands
 VALUES = (None, True, False, -1, 0, 1, 0.5, 2**31, 2**37, 2**62, 2**64, 1e308, -1e308, 10**400, float("nan"), "", "{a}", "\ud800",
           "x" * 70_000, [], [None], [[]], {}, {"a": {}}, [0] * 20_001)
 PAGES = ("/c/{id}", "/c/{id}?language=zh", "/api/cache?conversation={id}", "/api/strip?conversation={id}", "/c/{id}/replay",

@@ -79,11 +79,10 @@ class Records:
             fresh = [column[0] for column, _ in columns]
             if tuple(fresh) == ids:
                 continue
-            same = next((at for at, (a, b) in enumerate(zip(fresh, ids)) if a != b), None)
-            if same is not None and is_near_tie(model, [*prompt, *ids[:same]], ids[same]):
+            same = next((at for at, (a, b) in enumerate(zip(fresh, ids)) if a != b), min(len(fresh), len(ids)))
+            if same < len(fresh) and is_near_tie(model, [*prompt, *ids[:same]], ids[same]):
                 self.near_ties += 1
             else:
-                same = min(len(fresh), len(ids)) if same is None else same
                 faults.append(f"an answer of {len(ids)} tokens to {len(prompt)} differs from a fresh one from {same} on")
         return faults
 

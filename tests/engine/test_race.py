@@ -245,7 +245,7 @@ def test_what_it_used_is_let_go_of(ends, monkeypatch):
         twin = yield from make()
         held.extend(map(weakref.ref, (twin, twin._head)))
         if ends == "failed":
-            twin.forward_in_parts = lambda ids, kv_cache=None, last_only=False: 1 / 0
+            twin.forward = lambda ids, kv_cache=None, last_only=False: 1 / 0
         return twin
 
     model.float32_twin = watched

@@ -141,10 +141,10 @@ class KVCache:
         """Which of `all_lines` hold `num_new` tokens of each row from `starts[row]` on, (B·T·G,), heads side by side."""
         num_positions, num_heads = self.k_cache.shape[2:4]
         return torch.tensor([(row * num_heads + head) * num_positions + position
-                             for row, start in zip(self._row_numbers(), starts) for position in range(start, start + num_new)
+                             for row, start in zip(self.row_numbers(), starts) for position in range(start, start + num_new)
                              for head in range(num_heads)], device=self.k_cache.device)
 
-    def _row_numbers(self) -> Sequence[int]:
+    def row_numbers(self) -> Sequence[int]:
         return range(self.batch_size)
 
     def clear_beyond(self, index: int, length: int, end: int) -> None:
@@ -259,7 +259,7 @@ class _ScatteredRows(KVCache):
         assert count <= self.rows_together(first), f"{count} rows from {first} on do not lie side by side in {self._rows}"
         return self._cache.span(self._rows[first], count)
 
-    def _row_numbers(self):
+    def row_numbers(self):
         return self._rows
 
     def clear_beyond(self, index, length, end):

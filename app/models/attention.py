@@ -25,7 +25,7 @@ from app.models.cache_views import NO_CACHE, Cut, Group
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, cut: Cut | None = None, layer: int = 0, window: int | None = None) -> Tensor:
-    """q (B, T, H, D), k and v (B, T, G, D) -> (B, T, H, D). Of several queries, all is computed in the type of q.
+    """q (B, T, H, D), k and v (B, T, G, D) -> (B, T, H, D).
 
     Without `cut`, the views of a cache, the T tokens are all there is. With it, k and v are first written
     into `layer` of each row at its own position, and the queries see what the row then holds. `window` None
@@ -126,17 +126,12 @@ def _attend_rows(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, window: i
         k, v = k[:, :, first:], v[:, :, first:]
     if is_single:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-    if k.dtype != q.dtype:  # float32 queries of a 16-bit cache
-        k, v = k.to(q.dtype), v.to(q.dtype)
-        num_added = -num_new % 16  # with a multiple of 16, PyTorch's kernel adds up alike on any number of threads
-        q = F.pad(q, [0, 0, 0, 0, 0, num_added])
-        mask = F.pad(mask, [0, 0, 0, num_added]) if mask is not None else None
     if mask is not None and k.shape[2] >= 512 and q.dtype != torch.float32 and q.device.type == "cpu":
         # From so many keys on, PyTorch's 16-bit CPU kernel is the slower way for a piece of a text.
         return _attend_to_many(q, k, v, mask, window)
     y = F.scaled_dot_product_attention(q.transpose(1, 2), k, v, attn_mask=mask, is_causal=mask is None,
                                        enable_gqa=q.shape[2] != k.shape[1])
-    return y.transpose(1, 2)[:, :num_new]
+    return y.transpose(1, 2)
 
 
 def _attend_to_many(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, window: int | None) -> Tensor:

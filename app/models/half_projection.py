@@ -1,78 +1,96 @@
 """A second copy of a projection, in float16, for few rows at a time.
 
-FBGEMM multiplies float32 rows with a float16 weight and adds up in float32. Few rows at a time cost what it costs
-to read the weight, and it reads faster than oneDNN reads bfloat16: for the layers of the default model on two
-cores 7.3 ms instead of 12.3 for one row, 12.6 instead of 13.6 for eight. The copy is more exact, too: float16
-keeps three more bits of a weight than bfloat16, and the rows are not rounded at all. What it costs is memory:
-the weight is there twice. Long prompts stay with `projection`, which is faster for many rows.
+Float32 rows are multiplied with a float16 weight and added up in float32. Few rows at a time cost what it costs to
+read the weight. The copy is more exact than bfloat16: float16 keeps three more bits of a weight, and the rows are not
+rounded at all. What it costs is memory: the weight is there twice. Long prompts stay with `projection`.
 
-A row is to give the same numbers whatever rows stand beside it. With AVX-512 it does; FBGEMM's code for AVX2 adds up
-in another order where it multiplies one row or two, alone or as the last of some. Such numbers of rows are filled up
-(see `filled_up`).
+The outputs are laid out in panels, so that the innermost loop reads a weight from its beginning to its end:
+
+    weight (out, in)                panels (ceil(out / 24), in, 24)
+    w00 w01 w02 ..                  panel 0:   w00 w10 .. w(23)0   w01 w11 .. w(23)1   ..
+    w10 w11 w12 ..                  panel 1:   w(24)0 ..
+
+Each output is one sum, from the first input to the last. So a row gives the same numbers, bit for bit, whatever rows
+stand beside it and whichever thread computes it.
 
 This module must never decide when a copy is used.
 """
 
+from __future__ import annotations
+
 from functools import lru_cache
 
+import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-MOST_ROWS = 16  # more at once are faster in the model's own type
+from app.models.machine_code import compiled, is_fast_here, uncounted_floats, uncounted_patterns
+from app.models.product_loops import COLUMNS, multiply_halves
+from app.models.work_sharing import begin_phase, end_phase, finish_task, take_task, team
 
-try:
-    HalfWeight = torch.classes.quantized.LinearPackedParamsBase  # what FBGEMM keeps; TorchScript wants its name
-except (RuntimeError, AttributeError):
-    HalfWeight = Tensor
-
-
-def keep_half(weight: Tensor) -> HalfWeight:
-    """weight (out, in), float32 -> the copy that `project_half` reads."""
-    return torch.ops.quantized.linear_prepack_fp16(weight, None)
+PANELS_A_TASK = 2  # two panels of a row of outputs fill whole lines of the processor's cache, so no two threads write one
 
 
-def project_half(x: Tensor, weight: HalfWeight) -> Tensor:
-    """x (N, in), float32 -> (N, out), float32."""
-    return torch.ops.quantized.linear_dynamic_fp16(x, weight)
+def keep_half(weight: Tensor) -> np.ndarray:
+    """weight (out, in) -> the copy, (panels, in, COLUMNS) uint16; the last panel is filled up with 0."""
+    num_out, num_in = weight.shape
+    filled = torch.zeros(-(-num_out // COLUMNS) * COLUMNS, num_in, dtype=torch.float16)
+    filled[:num_out] = weight
+    return filled.view(-1, COLUMNS, num_in).transpose(1, 2).contiguous().numpy().view(np.uint16)
 
 
-@lru_cache
-def filled_up(num_rows: int) -> int:
-    """How many rows to multiply, for `num_rows` of them to get the sums that they get among any others: from AVX2, 3 for
-    1 and 2, 8 for 7, 15 for 14. Tried out here, as it depends on the processor."""
-    weight, x = keep_half(_numbers(48, 64)), _numbers(1, 64)
-    sums = project_half(x.repeat(MOST_ROWS, 1), weight)[0]
-    for count in range(num_rows, num_rows + MOST_ROWS):
-        if bool((project_half(x.repeat(count, 1), weight) == sums).all()):
-            return count
-    return num_rows
-
-
-def project_filled_up(x: Tensor, weight: HalfWeight) -> Tensor:
-    """`project_half`, and each row with the sums that it gets among any others."""
-    num_rows = x.shape[0]
-    return project_half(F.pad(x, (0, 0, 0, filled_up(num_rows) - num_rows)), weight)[:num_rows]
-
-
-def _numbers(num_rows: int, size: int) -> Tensor:
-    return torch.arange(num_rows * size).mul(0.7).sin().view(num_rows, size)
-
-
-def widen_half(weight: HalfWeight) -> Tensor:
+def widen_half(copy: np.ndarray, num_out: int) -> Tensor:
     """The copy's numbers, (out, in), float32."""
-    return torch.ops.quantized.linear_unpack_fp16(weight)[0]
+    panels = torch.from_numpy(copy.view(np.float16))
+    return panels.transpose(1, 2).reshape(-1, panels.shape[1])[:num_out].float()
+
+
+def project_half(x: Tensor, copy: np.ndarray, num_out: int) -> Tensor:
+    """x (N, in), float32 -> (N, out), float32."""
+    y = torch.empty(x.shape[0], num_out)
+    team().run(_project, 1, x.contiguous().numpy(), copy, y.numpy())
+    return y
+
+
+@compiled
+def _project(words, phase, is_caller, x, copy, y):
+    share_product(words, phase, is_caller, uncounted_floats(x), uncounted_patterns(copy), uncounted_floats(y), False)
+
+
+@compiled
+def share_product(words, phase, is_caller, x, copy, y, is_added):
+    """One phase of a team: x (N, in) times a copy is put into y (N, out), or added to it. The arrays are uncounted."""
+    begin_phase(words, phase, is_caller)
+    num_tasks = -(-copy.shape[0] // PANELS_A_TASK)
+    sums = np.empty((x.shape[0], COLUMNS), np.float32)
+    while True:
+        task = take_task(words, phase, num_tasks)
+        if task < 0:
+            break
+        for panel in range(task * PANELS_A_TASK, min(copy.shape[0], (task + 1) * PANELS_A_TASK)):
+            multiply_panel(x, copy, panel, sums)
+            put_panel(sums, y, panel, is_added)
+        finish_task(words)
+    end_phase(words, num_tasks, is_caller)
+
+
+@compiled
+def put_panel(sums, y, panel, is_added):
+    first = panel * COLUMNS
+    for row in range(y.shape[0]):
+        for column in range(min(COLUMNS, y.shape[1] - first)):
+            y[row, first + column] = sums[row, column] + (y[row, first + column] if is_added else np.float32(0))
+
+
+@compiled
+def multiply_panel(x, copy, panel, sums):
+    """x (N, in) times one panel of a copy (panels, in, COLUMNS) -> sums (N, COLUMNS), written over."""
+    num_rows, size = x.shape
+    matrix = copy.ctypes.data + panel * size * COLUMNS * 2
+    multiply_halves(num_rows, x.ctypes.data, size, matrix, COLUMNS, size, sums.ctypes.data, COLUMNS)
 
 
 @lru_cache
 def can_multiply_half(device_type: str) -> bool:
-    """Whether FBGEMM is here. These operations are not PyTorch's public ones: they are tried once."""
-    if device_type != "cpu" or torch.backends.quantized.engine not in ("x86", "fbgemm"):
-        return False
-    weight = torch.linspace(-1, 1, 48 * 32).view(48, 32)
-    x = torch.linspace(1, -2, 3 * 32).view(3, 32)
-    try:
-        y = project_half(x, keep_half(weight))
-    except (RuntimeError, AttributeError, NotImplementedError):
-        return False
-    return torch.allclose(y, x @ weight.T, rtol=0.002, atol=0.005)
+    """Whether the loops above are fast there: on a processor that converts numbers of 16 bits itself."""
+    return device_type == "cpu" and is_fast_here()

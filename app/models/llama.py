@@ -6,8 +6,9 @@
     logits = head(norm(x))
 
 Keys and queries are rotated by their position (RoPE, half-split: first half of a head against the second).
-The sums x are kept in float32, everything else in the weights' type. A 16-bit model on a processor that does not
-multiply in its type keeps its layers in float32 to read with, and only keys and values are of 16 bits.
+The sums x are kept in float32, everything else in the weights' type. A 16-bit model on a processor writes single tokens
+with float16 copies of its layers (see llama_steps); where the processor does not multiply in its type, it has nothing
+else, and reads with them too.
 
 This module must never read a file or know about text. Shape letters as in app/engine/kv_cache.py; C is
 the model's width, M that of the MLP.
@@ -26,8 +27,9 @@ import torch.nn.functional as F
 from app.models.attention import masks_for
 from app.models.cache_views import NO_CACHE, cut
 from app.models.errors import ContextError
-from app.models.half_projection import MOST_ROWS, can_multiply_half, filled_up, keep_half
+from app.models.half_projection import can_multiply_half, keep_half
 from app.models.llama_layers import LayerWeights, compiled_layers, rms_norm, run_layers
+from app.models.llama_steps import MOST_ROWS, LlamaSteps, StepWeights, interleave
 from app.models.output_head import OutputHead
 from app.models.parts import PARTS, outcome, spans_of
 from app.models.projection import Projection, can_pack, dense
@@ -83,19 +85,15 @@ class Llama(ReferenceGeneration):
         self.config, self.name = config, name
         self.max_context = min(context or config.sequence_len, config.sequence_len)
         self.cache_dtype, device_type = dtype, torch.device(device).type
-        # Single tokens are multiplied with float16 copies of the layers where that is faster (see half_projection).
         with_halves = dtype in (torch.bfloat16, torch.float16) and can_multiply_half(device_type)
-        self._reads_wide = with_halves and not can_pack(device_type, dtype)
-        self._reading_dtype = torch.float32 if self._reads_wide else dtype
-        self.weights_dtype = str(self._reading_dtype).removeprefix("torch.")
+        self._has_only_halves = with_halves and not can_pack(device_type, dtype)
+        self._reading_dtype = torch.float32 if self._has_only_halves else dtype  # of all that is not a copy
+        self.weights_dtype = str(torch.float16 if self._has_only_halves else dtype).removeprefix("torch.")
 
         def read(*names: str) -> torch.Tensor:
             return torch.cat([weight(f"{each}.weight") for each in names])
 
-        def keep(*names: str) -> torch.Tensor:  # a projection of the layer that is being made; each weight is read once
-            values = read(*names)
-            if with_halves:
-                self._halves[-1].append(keep_half(values))
+        def kept(values: torch.Tensor) -> torch.Tensor:
             return Projection(values.to(device, self._reading_dtype)).kept
 
         def norm(name: str) -> torch.Tensor:  # as `rms_norm` wants it
@@ -108,24 +106,30 @@ class Llama(ReferenceGeneration):
         else:
             head = read("output")
             self._head = OutputHead(head, head.to(device, self._reading_dtype), with_halves)
-        self._layers, self._halves = [], []
+        self._layers, copies = [], []
         for layer in range(config.n_layer):
             q, k, v, out, up, gate, down = (f"blk.{layer}.{part}" for part in PROJECTIONS)
+            attention_norm, mlp_norm = norm(f"blk.{layer}.attn_norm"), norm(f"blk.{layer}.ffn_norm")
+            qkv, out, up, gate, down = read(q, k, v), read(out), read(up), read(gate), read(down)  # each is read once
+            if not self._has_only_halves:
+                self._layers.append(LayerWeights(attention_norm, kept(qkv), kept(out), mlp_norm,
+                                                 kept(torch.cat([up, gate])), kept(down)))
             if with_halves:
-                self._halves.append([])
-            self._layers.append(LayerWeights(norm(f"blk.{layer}.attn_norm"), keep(q, k, v), keep(out),
-                                             norm(f"blk.{layer}.ffn_norm"), keep(up, gate), keep(down)))
+                copies.append(StepWeights(attention_norm.numpy(), keep_half(qkv), keep_half(out), mlp_norm.numpy(),
+                                          interleave(keep_half(up), keep_half(gate)), keep_half(down)))
         self._norm = norm("output_norm")
         self._eps = torch.tensor((config.n_embd * config.norm_eps)**0.5, device=device)
         self._cos, self._sin = _rotary_table(config, self.max_context, device, dtype)  # (positions, D)
+        self._steps = LlamaSteps(copies, self._norm, config, *_angles(config, self.max_context)) if with_halves else None
         self._packed = can_pack(device_type, self._reading_dtype)
         self._run_layers = compiled_layers() if device_type == "cpu" else run_layers
         # What the weights take in memory. A tied head that lies otherwise than the embedding is a second copy of it.
         sizes = {name: math.prod(shape) for name, shape in weight_shapes(config).items()}
+        projected = sum(size for name, size in sizes.items() if name.startswith("blk.") and "norm" not in name)
         self.weight_bytes = self._head.copied_bytes * config.tied_head + sum(
             size * (4 if "norm" in name else self._reading_dtype.itemsize) for name, size in sizes.items())
         if with_halves:
-            self.weight_bytes += 2 * sum(size for name, size in sizes.items() if name.startswith("blk.") and "norm" not in name)
+            self.weight_bytes += 2 * projected - 4 * projected * self._has_only_halves
 
     def get_device(self) -> torch.device:
         return self.embedding.device
@@ -146,25 +150,55 @@ class Llama(ReferenceGeneration):
         num_rows, num_new = ids.shape
         assert num_new > 0, "there must be at least one new token"
         starts = [0] * num_rows if kv_cache is None else kv_cache.positions_for(num_new)
-        rotary = self._rotary(starts, num_new)
+        self._check_positions(starts, num_new)
         if kv_cache is not None:
             assert kv_cache.dtype == self.cache_dtype, f"a cache of {kv_cache.dtype} for a model of {self.cache_dtype}"
+        x = self._embed(ids.flatten())  # (B·T, C)
+        spans = spans_of(self.config.n_layer, 1 if num_new == 1 else parts)
+        if self._goes_in_steps(num_rows, num_new, kv_cache):
+            keys, values, rows = self._no_cache(num_rows, num_new) if kv_cache is None else (
+                kv_cache.k_cache, kv_cache.v_cache, kv_cache.row_numbers())
+            for first, end in spans:
+                if first > 0:
+                    yield
+                x = self._steps.run(x, starts, keys, values, rows, first, end)
+            if last_only:
+                x = x[num_new - 1::num_new].contiguous()
+            if kv_cache is not None:
+                kv_cache.advance(num_new)
+            return self._logits(self._steps.normed(x), num_rows)
+        rotary = self._rotary(starts, num_new)
         views = NO_CACHE if kv_cache is None else cut(kv_cache, starts, num_new)
-        # Many rows that are read in float32 stay with the copies: of a single query, that depends on the number of threads.
-        halves = self._halves if num_new == 1 and (num_rows <= MOST_ROWS or self._reads_wide) else []
-        masks = masks_for(views.groups, num_new, self.cache_dtype if num_new == 1 else self._reading_dtype, ids.device)
-        x = F.embedding(ids.flatten(), self.embedding).float()  # (B·T, C)
-        if halves:
-            x = F.pad(x, (0, 0, 0, filled_up(num_rows) - num_rows))
-        for first, end in spans_of(self.config.n_layer, 1 if num_new == 1 else parts):
+        masks = masks_for(views.groups, num_new, self.cache_dtype, ids.device)
+        for first, end in spans:
             if first > 0:
                 yield
-            x = self._run_layers(x, *rotary, self._eps, self._layers, self._packed, halves, num_rows, self.config.n_head,
+            x = self._run_layers(x, *rotary, self._eps, self._layers, self._packed, num_rows, self.config.n_head,
                                  self.config.n_kv_head, views, masks, last_only, first, end)
         if kv_cache is not None:
             kv_cache.advance(num_new)
-        logits = self._head(rms_norm(x, self._norm, self._eps, torch.float32))
-        return logits.view(num_rows, -1, self.config.vocab_size)
+        return self._logits(rms_norm(x, self._norm, self._eps, torch.float32), num_rows)
+
+    def _embed(self, ids: torch.Tensor) -> torch.Tensor:
+        """ids (N,) -> (N, C), float32."""
+        if self._has_only_halves:  # PyTorch's threads are left asleep: they would be in the way of the steps'
+            return torch.from_numpy(self.embedding.numpy()[ids.numpy()])
+        return F.embedding(ids, self.embedding).float()
+
+    def _goes_in_steps(self, num_rows: int, num_new: int, kv_cache) -> bool:
+        if self._steps is None or self._has_only_halves:
+            return self._steps is not None
+        return kv_cache is not None and num_new == 1 and num_rows <= MOST_ROWS
+
+    def _no_cache(self, num_rows: int, num_new: int) -> tuple[torch.Tensor, torch.Tensor, range]:
+        """Where keys and values go that nobody will ask for again."""
+        shape = (self.config.n_layer, num_rows, self.config.n_kv_head, num_new, self.config.head_dim)
+        keys, values = (torch.empty(shape, dtype=self.cache_dtype).transpose(2, 3) for _ in range(2))
+        return keys, values, range(num_rows)
+
+    def _logits(self, normed: torch.Tensor, num_rows: int) -> torch.Tensor:
+        """(B·N, C) -> (B, N, V)."""
+        return self._head(normed).view(num_rows, -1, self.config.vocab_size)
 
     # --- in float32
 
@@ -174,10 +208,8 @@ class Llama(ReferenceGeneration):
         if self.cache_dtype == torch.float32:
             return 0
         sizes = {name: math.prod(shape) for name, shape in weight_shapes(self.config).items()}
-        head = sizes["token_embd.weight"]
-        if self._reads_wide:  # all but the head is there
-            return 4 * head
-        return 4 * (sum(sizes.values()) + self.config.tied_head * head)
+        num_copies = self.config.tied_head - self._has_only_halves  # of the table: as the head, and of the embedding itself
+        return 4 * (sum(sizes.values()) + num_copies * sizes["token_embd.weight"])
 
     def float32_twin(self) -> Generator[None, None, Llama]:
         """This model once more in float32, with exactly the numbers that it reads a text with. Made in steps, so that
@@ -186,31 +218,38 @@ class Llama(ReferenceGeneration):
             return self
         twin, device = copy.copy(self), self.get_device()
         twin.name, twin.cache_dtype, twin.weights_dtype = f"{self.name} in float32", torch.float32, "float32"
-        twin._packed, twin._halves, twin._layers = can_pack(device.type, torch.float32), [], []
-        twin._reads_wide, twin._reading_dtype, twin.embedding = False, torch.float32, self.embedding.float()
+        twin._packed, twin._steps, twin._layers = can_pack(device.type, torch.float32), None, []
+        twin._has_only_halves, twin._reading_dtype, twin.embedding = False, torch.float32, self.embedding.float()
         yield
         head = self._head.wide_weight()
         yield
         twin._head = OutputHead(head, head)
         del head
-        for layer in self._layers:
-            if self._reads_wide:  # it is what there is
-                twin._layers.append(layer)
-                continue
+        for layer in range(self.config.n_layer):
             yield
-            twin._layers.append(LayerWeights(*(
-                weight if weight.ndim == 1 else Projection(dense(weight, self._packed).float()).kept for weight in layer)))
+            twin._layers.append(self._wide_layer(layer))
         twin._cos, twin._sin = _rotary_table(self.config, self.max_context, device, torch.float32)
         twin.weight_bytes = self.float32_twin_bytes
         return twin
 
+    def _wide_layer(self, layer: int) -> LayerWeights:
+        """A layer in float32: the numbers that a text is read with."""
+        if self._has_only_halves:
+            weights = self._steps.wide_layer(layer)
+        else:
+            weights = [each if each.ndim == 1 else dense(each, self._packed).float() for each in self._layers[layer]]
+        return LayerWeights(*(each if each.ndim == 1 else Projection(each).kept for each in weights))
+
     # --- positions
+
+    def _check_positions(self, starts: list[int], num_new: int) -> None:
+        end = max(starts) + num_new
+        if end > self.max_context:
+            raise ContextError(f"{end} positions are more than the {self.max_context} that {self.name} was loaded for")
 
     def _rotary(self, starts: list[int], num_new: int) -> tuple[torch.Tensor, torch.Tensor]:
         """cos and sin for T positions from each start, (1 or B, T, 1, D)."""
         end = max(starts) + num_new
-        if end > self.max_context:
-            raise ContextError(f"{end} positions are more than the {self.max_context} that {self.name} was loaded for")
         if min(starts) == end - num_new:
             positions = slice(starts[0], end)
             return self._cos[None, positions, None], self._sin[None, positions, None]
@@ -219,10 +258,15 @@ class Llama(ReferenceGeneration):
         return self._cos[positions].unsqueeze(2), self._sin[positions].unsqueeze(2)
 
 
-def _rotary_table(config: LlamaConfig, num_positions: int, device, dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """cos and sin of every position's angles, (positions, D) each, laid out for `rotate`."""
+def _angles(config: LlamaConfig, num_positions: int, device="cpu") -> tuple[torch.Tensor, torch.Tensor]:
+    """cos and sin of every position's angles, (positions, D/2) each."""
     pairs = torch.arange(0, config.head_dim, 2, dtype=torch.float32, device=device)
     frequencies = config.rope_base ** (-pairs / config.head_dim)  # (D/2,)
     angles = torch.outer(torch.arange(num_positions, dtype=torch.float32, device=device), frequencies)
-    cos, sin = angles.cos(), angles.sin()
+    return angles.cos(), angles.sin()
+
+
+def _rotary_table(config: LlamaConfig, num_positions: int, device, dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same, (positions, D) each, laid out for `rotate`."""
+    cos, sin = _angles(config, num_positions, device)
     return torch.cat([cos, cos], dim=-1).to(dtype), torch.cat([-sin, sin], dim=-1).to(dtype)

@@ -6,9 +6,6 @@ small operation waits for memory: measured, 3 of 20 milliseconds a token. So on 
 compiled by TorchScript, which calls the very same operations one after the other; the results are the same,
 bit for bit. Where TorchScript is not to be had, the function runs as it stands here.
 
-A 16-bit model multiplies single new tokens with `halves` where it has them: float16 copies of the projections
-(see `half_projection`), which are read a third faster for few rows, and with float32 on the other side.
-
 TorchScript reads the annotations: they are plain types, without strings. Shape letters as in
 app/engine/kv_cache.py; C is the model's width, M that of the MLP.
 """
@@ -23,7 +20,6 @@ from torch import Tensor
 
 from app.models.attention import attend_groups
 from app.models.cache_views import Cut
-from app.models.half_projection import HalfWeight, project_half
 from app.models.projection import project
 
 
@@ -38,47 +34,33 @@ class LayerWeights(NamedTuple):
 
 
 def run_layers(x: Tensor, cos: Tensor, sin: Tensor, eps: Tensor, layers: list[LayerWeights], packed: bool,
-               halves: list[list[HalfWeight]], num_rows: int, num_heads: int, num_kv_heads: int, cut: Cut,
-               masks: list[Tensor | None], last_only: bool, first: int, end: int) -> Tensor:
+               num_rows: int, num_heads: int, num_kv_heads: int, cut: Cut, masks: list[Tensor | None], last_only: bool,
+               first: int, end: int) -> Tensor:
     """Takes x (B·T, C), float32, through the layers from `first` up to `end` -> what comes out, (B·T, C), or (B, C) of
     the last positions with `last_only`: in the last layer of all, the others are needed for their keys and values alone.
-    x is written over. Keys and values go into the cache, if there is one. `halves` is empty, or has the four projections
-    of every layer in their order in `LayerWeights`: then T is 1, x may have more rows than the B that are wanted (see
-    `filled_up`), and all layers are wanted."""
+    x is written over. Keys and values go into the cache, if there is one."""
     num_new, num_wanted, turned = x.shape[0] // num_rows, x.shape[0] // num_rows, num_heads + num_kv_heads
-    if len(halves) > 0:
-        for index, layer in enumerate(layers):
-            qkv, attention_out, up_gate, mlp_down = halves[index]
-            heads = project_half(rms_norm(x, layer.attention_norm, eps, x.dtype), qkv)[:num_rows].to(cos.dtype)
-            y = _attention(heads, cos, sin, cos.dtype, num_rows, 1, num_heads, turned, cut, masks, index)
-            x += project_half(F.pad(y.to(x.dtype), [0, 0, 0, x.shape[0] - num_rows]), attention_out)
-            x += project_half(silu_gate(project_half(rms_norm(x, layer.mlp_norm, eps, x.dtype), up_gate)), mlp_down)
-        return x[:num_rows]
     for index in range(first, end):
         layer = layers[index]
         dtype = layer.qkv.dtype
-        heads = project(rms_norm(x, layer.attention_norm, eps, dtype), layer.qkv, packed).to(cos.dtype)
+        heads = project(rms_norm(x, layer.attention_norm, eps, dtype), layer.qkv, packed)
         if last_only and index == len(layers) - 1:
             num_wanted, x = 1, x[num_new - 1::num_new]
-        y = _attention(heads, cos, sin, dtype, num_rows, num_wanted, num_heads, turned, cut, masks, index)
+        y = _attention(heads, cos, sin, num_rows, num_wanted, num_heads, turned, cut, masks, index)
         x += project(y, layer.attention_out, packed)
         up_gate_values = project(rms_norm(x, layer.mlp_norm, eps, dtype), layer.up_gate, packed)
         x += project(silu_gate(up_gate_values), layer.mlp_down, packed)
     return x
 
 
-def _attention(heads: Tensor, cos: Tensor, sin: Tensor, dtype: torch.dtype, num_rows: int, num_wanted: int,
-               num_heads: int, turned: int, cut: Cut, masks: list[Tensor | None], index: int) -> Tensor:
-    """heads (B·T, (H + 2G)·D), queries, keys and values -> (B·N, H·D) for the last N positions of each row: all, or one.
-    Several are computed in `dtype`, of the numbers that the cache holds."""
+def _attention(heads: Tensor, cos: Tensor, sin: Tensor, num_rows: int, num_wanted: int, num_heads: int, turned: int,
+               cut: Cut, masks: list[Tensor | None], index: int) -> Tensor:
+    """heads (B·T, (H + 2G)·D), queries, keys and values -> (B·N, H·D) for the last N positions of each row: all, or one."""
     head_dim = cos.shape[-1]
     heads = heads.view(num_rows, heads.shape[0] // num_rows, -1, head_dim)  # (B, T, H + 2G, D)
     qk = rotate(heads[:, :, :turned], cos, sin)
-    q = qk[:, -num_wanted:, :num_heads]
-    if num_wanted > 1:  # a single query stays of 16 bits: the kernel for these adds up alike on any number of threads
-        q = q.to(dtype)
-    y = attend_groups(q, qk[:, :, num_heads:], heads[:, :, turned:], cut, masks, index, None)
-    return y.reshape(num_rows * num_wanted, num_heads * head_dim).to(dtype)
+    y = attend_groups(qk[:, -num_wanted:, :num_heads], qk[:, :, num_heads:], heads[:, :, turned:], cut, masks, index, None)
+    return y.reshape(num_rows * num_wanted, num_heads * head_dim)
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: Tensor, dtype: torch.dtype) -> Tensor:

@@ -1,7 +1,7 @@
 """The output head: from the last hidden state to the logits of the whole vocabulary. The largest matrix of all.
 
-On a processor a 16-bit model keeps its head in float16, be it otherwise in bfloat16: FBGEMM multiplies such a
-matrix with float32 and adds up in float32. Logits of bfloat16 would be rounded to steps of 0.1 and tie; these
+On a processor a 16-bit model keeps its head in float16, be it otherwise in bfloat16: such a matrix is multiplied
+with float32, and added up in float32 (see `half_projection`). Logits of bfloat16 would be rounded to steps of 0.1 and tie; these
 are as good as float32's (of logits with a standard deviation of 1.2, they are 0.0002 off instead of 0.003),
 and reading the matrix takes 1.5 ms instead of 2.3 for the default model on two cores.
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import torch
 
-from app.models.half_projection import keep_half, project_filled_up, widen_half
+from app.models.half_projection import keep_half, project_half, widen_half
 from app.models.projection import Projection
 
 
@@ -23,7 +23,7 @@ class OutputHead:
     def __init__(self, weight: torch.Tensor, own: torch.Tensor, in_float16: bool = False):
         self.in_float16 = in_float16
         if self.in_float16:
-            self._kept = keep_half(weight)
+            self._kept, self._num_out = keep_half(weight), weight.shape[0]
             self.copied_bytes = 2 * weight.numel()  # what it takes beyond `own`
         else:
             self._dtype, self._projection = own.dtype, Projection(own)
@@ -31,10 +31,10 @@ class OutputHead:
 
     def wide_weight(self) -> torch.Tensor:
         """The numbers that it multiplies with, in float32, (V, C)."""
-        return widen_half(self._kept) if self.in_float16 else self._projection.wide_weight()
+        return widen_half(self._kept, self._num_out) if self.in_float16 else self._projection.wide_weight()
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """x (N, C), float32 -> logits (N, V), float32. A row gives the same numbers whatever rows stand beside it."""
         if self.in_float16:
-            return project_filled_up(x, self._kept)
+            return project_half(x, self._kept, self._num_out)
         return self._projection(x.to(self._dtype)).float()

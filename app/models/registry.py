@@ -5,8 +5,6 @@ This is the only place that knows which kinds of model there are. It must never 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -17,6 +15,7 @@ from app.models.errors import ModelError
 from app.models.gguf import GGUFModel, is_gguf
 from app.models.half_projection import can_multiply_half
 from app.models.llama import Llama
+from app.one_thread import one_thread
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -32,20 +31,10 @@ def load_model(path: str | Path = "default", device: str | torch.device = "cpu",
     added to a GGUF model's, which without one is as it was published. Raises ModelError, one sentence, for whatever
     is wrong with the files.
     """
-    with _one_thread():
+    # Loading is thousands of small operations, at each of which several threads wait for the last. On a quiet machine they
+    # win nothing; beside a program that wants the cores, loading the default model took minutes instead of 5 s.
+    with one_thread():
         return _load(path, choose_device(device), dtype, context, None if adapter is None else load_adapter(adapter))
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Loading is thousands of small operations, at each of which several threads wait for the last. On a quiet machine
-    they win nothing; beside a program that wants the cores, loading the default model took minutes instead of 5 s."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _load(path: str | Path, device: torch.device, dtype: torch.dtype | str, context: int | None, added: Adapter | None):

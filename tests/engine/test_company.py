@@ -46,10 +46,10 @@ def serve(model, asked: list[Request], rows: int, rng: random.Random | None = No
     raise AssertionError("20,000 steps were not enough")
 
 
-needs_fbgemm = pytest.mark.skipif(not can_multiply_half("cpu"), reason="measured with FBGEMM's kernels only")
+needs_halves = pytest.mark.skipif(not can_multiply_half("cpu"), reason="this processor does not convert numbers of 16 bits")
 MODELS = [pytest.param(lambda: tiny_llama(vocab_size=265, sequence_len=CONTEXT), id="llama"),
           pytest.param(lambda: tiny_llama(torch.bfloat16, vocab_size=265, sequence_len=CONTEXT), id="llama, bfloat16",
-                       marks=needs_fbgemm)] + [
+                       marks=needs_halves)] + [
     pytest.param(lambda architecture=architecture: tiny_nanochat(architecture, vocab_size=265, sequence_len=CONTEXT), id=architecture.date)
     for architecture in ARCHITECTURES]
 

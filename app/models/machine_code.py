@@ -60,6 +60,11 @@ def compiled(function):
     return njit(**_OPTIONS)(function)
 
 
+def compiled_fused(function):
+    """`compiled`, and a product may be added without being rounded first."""
+    return njit(fastmath={"contract"}, **_OPTIONS)(function)
+
+
 def compiled_sums(function):
     """`compiled`, and a sum may be taken in another order than written, so that it can be taken eight numbers at a time:
     always in the same one."""

@@ -17,6 +17,8 @@ from app.models.machine_code import compiled, declare
 COLUMNS = 24        # outputs that one run of the innermost loop computes for a row: three registers of eight numbers
 MOST_TILE_ROWS = 4  # and for how many rows at most: 12 sums, 3 registers of weights and one of x are the 16 of AVX2
 FLOAT_COLUMNS = 16  # the same for a matrix of float32
+KEYS = 4            # that are multiplied with queries at once, and
+MOST_QUERIES = 3    # with how many: 12 sums
 AHEAD = 64          # steps that a weight is asked for before it is needed
 
 _LANES = 8
@@ -69,46 +71,57 @@ def _multiply_tile(num_rows: int, num_columns: int, element: ir.Type):
 
 
 def _score_tile(num_rows: int):
-    """The innermost loop of attention's scores: `num_rows` queries times two keys, over `size` numbers, a multiple of eight.
+    """The innermost loop of attention's scores: `num_rows` queries times KEYS keys, over `size` numbers, a multiple of eight.
     Each score is summed up in eight parts, these then in one order, whatever `num_rows` is."""
 
     @intrinsic
-    def score_tile(context, queries, stride, keys, size, scores, scores_stride):
-        """Addresses of queries (num_rows, size), keys (2, size) and scores (num_rows, 2), float32; the strides are what lies
-        between two rows, in numbers, that of the keys is `stride` too. `scores` is written over."""
+    def score_tile(context, queries, keys, size, scores, scores_stride):
+        """Addresses of queries (num_rows, size), keys (KEYS, size) and scores (num_rows, KEYS), float32; `scores_stride` is
+        what lies between two rows of the scores, in numbers. They are written over."""
 
         def generate(context, builder, signature, arguments):
-            queries, stride, keys, size, scores, scores_stride = arguments
+            queries, keys, size, scores, scores_stride = arguments
             multiply_add = declare(builder, "llvm.fma.v8f32", _FLOATS, [_FLOATS] * 3)
-            sum_up = declare(builder, "llvm.vector.reduce.fadd.v8f32", _FLOAT, [_FLOAT, _FLOATS])
-
-            def row_of(base, row):
-                return builder.gep(base, [builder.mul(stride, _LONG(row))])
-
             queries, keys, scores = (builder.inttoptr(each, _FLOAT.as_pointer()) for each in (queries, keys, scores))
-            rows, both = [row_of(queries, row) for row in range(num_rows)], [row_of(keys, row) for row in range(2)]
+            rows, places = ([builder.gep(base, [builder.mul(size, _LONG(row))]) for row in range(count)]
+                            for base, count in ((queries, num_rows), (keys, KEYS)))
             before, loop, after = builder.block, builder.append_basic_block("loop"), builder.append_basic_block("after")
             builder.branch(loop)
             builder.position_at_end(loop)
             at = builder.phi(_LONG)
-            old = [[builder.phi(_FLOATS) for _ in both] for _ in rows]
-            ours = [_load(builder, builder.gep(key, [at]), 0, _FLOAT) for key in both]
-            new = []
-            for row, sums in zip(rows, old):
-                query = _load(builder, builder.gep(row, [at]), 0, _FLOAT)
-                new.append([builder.call(multiply_add, [query, *each]) for each in zip(ours, sums)])
+            old = [[builder.phi(_FLOATS) for _ in places] for _ in rows]
+            ours, new = [_load(builder, builder.gep(row, [at]), 0, _FLOAT) for row in rows], [[] for _ in rows]
+            for column, place in enumerate(places):  # one key at a time: all that is held at once fits into the registers
+                key = _load(builder, builder.gep(place, [at]), 0, _FLOAT)
+                for row, query in enumerate(ours):
+                    new[row].append(builder.call(multiply_add, [query, key, old[row][column]]))
             following = builder.add(at, _LONG(_LANES))
             _close_loop(builder, [(at, _LONG(0), following), *_sums_of(old, new)], (before, loop, after),
                         builder.icmp_signed("<", following, size))
             for row in range(num_rows):
-                for key in range(2):
-                    place = builder.gep(scores, [builder.add(builder.mul(scores_stride, _LONG(row)), _LONG(key))])
-                    builder.store(builder.call(sum_up, [ir.Constant(_FLOAT, 0.0), new[row][key]], fastmath=("reassoc",)), place)
+                place = builder.gep(scores, [builder.mul(scores_stride, _LONG(row))])
+                total = _sum_each(builder, new[row])
+                builder.store(total, builder.bitcast(place, total.type.as_pointer())).align = 4
             return context.get_dummy_value()
 
-        return types.void(types.uintp, types.intp, types.uintp, types.intp, types.uintp, types.intp), generate
+        return types.void(types.uintp, types.uintp, types.intp, types.uintp, types.intp), generate
 
     return score_tile
+
+
+def _sum_each(builder, registers: list):
+    """Four registers of eight numbers -> the sums of each, four numbers: of two registers, what stands two apart is added
+    into one register, twice, and then its halves."""
+
+    def pick(one, other, places):
+        return builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(_INT, len(places)), places))
+
+    def fold(one, other):  # (a0 a1 a2 a3 ..), (b0 b1 b2 b3 ..) -> (a0+a2, b0+b2, a1+a3, b1+b3, ..)
+        return builder.fadd(pick(one, other, [0, 8, 1, 9, 4, 12, 5, 13]), pick(one, other, [2, 10, 3, 11, 6, 14, 7, 15]))
+
+    one, two = fold(registers[0], registers[1]), fold(registers[2], registers[3])  # (a, b, a, b, ..), (c, d, c, d, ..)
+    both = builder.fadd(pick(one, two, [0, 1, 8, 9, 4, 5, 12, 13]), pick(one, two, [2, 3, 10, 11, 6, 7, 14, 15]))
+    return builder.fadd(pick(both, both, [0, 1, 2, 3]), pick(both, both, [4, 5, 6, 7]))
 
 
 def _sums_of(old, new) -> list[tuple]:
@@ -166,25 +179,23 @@ def _multiply(num_columns: int, element: ir.Type):
     return multiply
 
 
-_score_1, _score_2, _score_3, _score_4 = map(_score_tile, range(1, MOST_TILE_ROWS + 1))
+_score_1, _score_2, _score_3 = map(_score_tile, range(1, MOST_QUERIES + 1))
 
 
 @compiled
 def multiply_with_keys(num_rows, queries, keys, num_keys, size, scores, scores_stride):
-    """queries (num_rows, size) times keys (num_keys, size) -> scores (num_rows, num_keys), all float32, by address. An odd
-    number of keys is made even: of one more the memory is read, and its score is written."""
-    for row in range(0, num_rows, MOST_TILE_ROWS):
-        from_row, to_row, left = queries + 4 * row * size, scores + 4 * row * scores_stride, num_rows - row
-        for key in range(0, num_keys, 2):
-            two, to = keys + 4 * key * size, to_row + 4 * key
-            if left >= 4:
-                _score_4(from_row, size, two, size, to, scores_stride)
-            elif left == 3:
-                _score_3(from_row, size, two, size, to, scores_stride)
+    """queries (num_rows, size) times keys (num_keys, size) -> scores (num_rows, num_keys), all float32, by address. Keys
+    are read, and scores written, up to the next multiple of KEYS."""
+    for key in range(0, num_keys, KEYS):
+        some, to = keys + 4 * key * size, scores + 4 * key
+        for row in range(0, num_rows, MOST_QUERIES):
+            from_row, to_row, left = queries + 4 * row * size, to + 4 * row * scores_stride, num_rows - row
+            if left >= 3:
+                _score_3(from_row, some, size, to_row, scores_stride)
             elif left == 2:
-                _score_2(from_row, size, two, size, to, scores_stride)
+                _score_2(from_row, some, size, to_row, scores_stride)
             else:
-                _score_1(from_row, size, two, size, to, scores_stride)
+                _score_1(from_row, some, size, to_row, scores_stride)
 
 
 multiply_halves = _multiply(COLUMNS, _HALF)

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from app.models.machine_code import (bits_of_float, compiled, compiled_sums, float_of_bits, float_of_half, half_of_float,
+from app.models.machine_code import (bits_of_float, compiled, compiled_fused, compiled_sums, float_of_bits, float_of_half, half_of_float,
                                      times_power_of_two)
 from app.models.product_loops import FLOAT_COLUMNS, multiply_floats, multiply_with_keys
 
@@ -20,10 +20,10 @@ KEYS_A_BLOCK = 64  # positions whose keys, then values, are widened at once
 
 
 @compiled_sums
-def sum_of_squares(x):
+def sum_of_squares(x, row):
     total = np.float32(0)
-    for each in range(x.shape[0]):
-        total += x[each] * x[each]
+    for each in range(x.shape[1]):
+        total += x[row, each] * x[row, each]
     return total
 
 
@@ -31,12 +31,12 @@ def sum_of_squares(x):
 def norm(x, weight, eps, normed):
     """RMS norm of each row of x (N, C): x / sqrt(mean(x²) + eps) · weight. `weight` is multiplied by sqrt(C), `eps` by C."""
     for row in range(x.shape[0]):
-        factor = np.float32(1) / np.float32(math.sqrt(sum_of_squares(x[row]) + eps))
+        factor = np.float32(1) / np.float32(math.sqrt(sum_of_squares(x, row) + eps))
         for each in range(x.shape[1]):
             normed[row, each] = x[row, each] * factor * weight[each]
 
 
-@compiled
+@compiled_fused
 def exponential(x):
     """e^x in float32, right to 1e-7 of it between e^-87 and e^88, beyond which it stays: 2^n times a polynomial of the
     rest (the coefficients are those of expf in Moshier's Cephes library)."""
@@ -108,10 +108,10 @@ def padded(head_dim):
 
 
 @compiled_sums
-def total_of(numbers):
+def total_of(numbers, row):  # no slice: each would be counted
     total = np.float32(0)
-    for each in range(numbers.shape[0]):
-        total += numbers[each]
+    for each in range(numbers.shape[1]):
+        total += numbers[row, each]
     return total
 
 
@@ -134,8 +134,7 @@ def attend(q, ends, keys, values, head_dim, is_float16, block, seen, sums, y):
         multiply_with_keys(num_queries, q.ctypes.data, block.ctypes.data, count, columns, seen.ctypes.data, KEYS_A_BLOCK)
         for each in range(num_queries):
             num_seen = max(0, min(count, ends[each] - first))
-            before = largest[each]
-            now = before
+            before = now = largest[each]
             for key in range(num_seen):
                 now = max(now, seen[each, key])
             for key in range(num_seen):
@@ -144,7 +143,7 @@ def attend(q, ends, keys, values, head_dim, is_float16, block, seen, sums, y):
                 seen[each, key] = 0
             if num_seen > 0:
                 shrink = exponential(before - now)
-                total[each] = total[each] * shrink + total_of(seen[each])
+                total[each] = total[each] * shrink + total_of(seen, each)
                 largest[each] = now
                 for column in range(columns):
                     y[each, column] *= shrink

@@ -14,7 +14,8 @@ import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """What the calling thread computes within is computed by it alone."""
+    """What the calling thread computes within is computed by it alone. (So does any thread that uses PyTorch for the first
+    time meanwhile.)"""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

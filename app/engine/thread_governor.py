@@ -1,6 +1,6 @@
 """How many processor threads a forward uses, found out while running.
 
-All threads of a forward meet several hundred times a token, and each time the last one is waited for. On a
+All threads of a forward meet a hundred times a token and more, and each time the last one at work is waited for. On a
 quiet machine more threads are faster. When something else wants a core (a browser that draws, a compiler),
 one of them is often not running when it is waited for, and every meeting costs a time slice of the
 system: measured on two cores beside one busy program, two threads wrote 10 tokens a second, one thread 34;

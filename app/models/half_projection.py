@@ -1,8 +1,8 @@
-"""A second copy of a projection, in float16, for few rows at a time.
+"""A projection's weight in float16, multiplied with rows of float32.
 
-Float32 rows are multiplied with a float16 weight and added up in float32. Few rows at a time cost what it costs to
-read the weight. The copy is more exact than bfloat16: float16 keeps three more bits of a weight, and the rows are not
-rounded at all. What it costs is memory: the weight is there twice. Long prompts stay with `projection`.
+Few rows at a time cost what it costs to read the weight. That is more exact than bfloat16: float16 keeps three more bits
+of a weight of ordinary size, and the rows are not rounded at all. Where the processor multiplies in bfloat16, it is a
+second copy, for few rows; a long prompt is read faster with `projection` there.
 
 The outputs are laid out in panels, so that the innermost loop reads a weight from its beginning to its end:
 
@@ -24,18 +24,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from app.models.errors import ModelError
 from app.models.machine_code import compiled, is_fast_here, uncounted_floats, uncounted_patterns
 from app.models.product_loops import COLUMNS, multiply_halves
 from app.models.work_sharing import begin_phase, end_phase, finish_task, take_task, team
 
-PANELS_A_TASK = 2  # two panels of a row of outputs fill whole lines of the processor's cache, so no two threads write one
+PANELS_A_TASK = 2  # two panels are whole lines of the processor's cache, mostly, which no two threads should write
 
 
 def keep_half(weight: Tensor) -> np.ndarray:
-    """weight (out, in) -> the copy, (panels, in, COLUMNS) uint16; the last panel is filled up with 0."""
+    """weight (out, in) -> the copy, (panels, in, COLUMNS) uint16; the last panel is filled up with 0.
+
+    Raises ModelError for a number that is too large for float16."""
     num_out, num_in = weight.shape
-    filled = torch.zeros(-(-num_out // COLUMNS) * COLUMNS, num_in, dtype=torch.float16)
-    filled[:num_out] = weight
+    filled = torch.zeros(-(-num_out // COLUMNS) * COLUMNS, num_in, dtype=torch.float16, device="cpu")
+    filled[:num_out] = weight.detach()
+    if not bool(filled.isfinite().all()) and bool(weight.isfinite().all()):
+        raise ModelError("The model has weights beyond 65,504, the largest number of float16: choose --dtype float32.")
     return filled.view(-1, COLUMNS, num_in).transpose(1, 2).contiguous().numpy().view(np.uint16)
 
 
@@ -47,7 +52,8 @@ def widen_half(copy: np.ndarray, num_out: int) -> Tensor:
 
 def project_half(x: Tensor, copy: np.ndarray, num_out: int) -> Tensor:
     """x (N, in), float32 -> (N, out), float32."""
-    y = torch.empty(x.shape[0], num_out)
+    assert x.dtype == torch.float32, f"rows must be float32, not {x.dtype}"
+    y = torch.empty(x.shape[0], num_out, dtype=torch.float32, device="cpu")
     team().run(_project, 1, x.contiguous().numpy(), copy, y.numpy())
     return y
 

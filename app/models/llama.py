@@ -6,7 +6,7 @@
     logits = head(norm(x))
 
 Keys and queries are rotated by their position (RoPE, half-split: first half of a head against the second).
-The sums x are kept in float32, everything else in the weights' type. A 16-bit model on a processor writes single tokens
+The sums x are kept in float32, everything else in the weights' type. But a 16-bit model on a processor writes single tokens
 with float16 copies of its layers (see llama_steps); where the processor does not multiply in its type, it has nothing
 else, and reads with them too.
 
@@ -105,7 +105,7 @@ class Llama(ReferenceGeneration):
             self._head = OutputHead(table, self.embedding, with_halves)
         else:
             head = read("output")
-            self._head = OutputHead(head, head.to(device, self._reading_dtype), with_halves)
+            self._head = OutputHead(head, head if with_halves else head.to(device, dtype), with_halves)
         self._layers, copies = [], []
         for layer in range(config.n_layer):
             q, k, v, out, up, gate, down = (f"blk.{layer}.{part}" for part in PROJECTIONS)
@@ -122,14 +122,16 @@ class Llama(ReferenceGeneration):
         self._cos, self._sin = _rotary_table(config, self.max_context, device, dtype)  # (positions, D)
         self._steps = LlamaSteps(copies, self._norm, config, *_angles(config, self.max_context)) if with_halves else None
         self._packed = can_pack(device_type, self._reading_dtype)
-        self._run_layers = compiled_layers() if device_type == "cpu" else run_layers
+        self._run_layers = compiled_layers() if device_type == "cpu" and not self._has_only_halves else run_layers
         # What the weights take in memory. A tied head that lies otherwise than the embedding is a second copy of it.
         sizes = {name: math.prod(shape) for name, shape in weight_shapes(config).items()}
         projected = sum(size for name, size in sizes.items() if name.startswith("blk.") and "norm" not in name)
         self.weight_bytes = self._head.copied_bytes * config.tied_head + sum(
             size * (4 if "norm" in name else self._reading_dtype.itemsize) for name, size in sizes.items())
         if with_halves:
-            self.weight_bytes += 2 * projected - 4 * projected * self._has_only_halves
+            self.weight_bytes += 2 * projected
+        if self._has_only_halves:  # what was counted as float32 is not there, or of half the size
+            self.weight_bytes -= 4 * projected + 2 * sizes.get("output.weight", 0)
 
     def get_device(self) -> torch.device:
         return self.embedding.device
@@ -182,6 +184,7 @@ class Llama(ReferenceGeneration):
     def _embed(self, ids: torch.Tensor) -> torch.Tensor:
         """ids (N,) -> (N, C), float32."""
         if self._has_only_halves:  # PyTorch's threads are left asleep: they would be in the way of the steps'
+            assert int(ids.min()) >= 0, "there are no negative tokens"
             return torch.from_numpy(self.embedding.numpy()[ids.numpy()])
         return F.embedding(ids, self.embedding).float()
 
@@ -229,6 +232,7 @@ class Llama(ReferenceGeneration):
             yield
             twin._layers.append(self._wide_layer(layer))
         twin._cos, twin._sin = _rotary_table(self.config, self.max_context, device, torch.float32)
+        twin._run_layers = compiled_layers() if device.type == "cpu" else run_layers
         twin.weight_bytes = self.float32_twin_bytes
         return twin
 

@@ -13,7 +13,8 @@ texts the rows are:
 
 Everything is float32 but the weights (float16, see `half_projection`) and what the cache holds. A token's numbers do not
 depend on which others are computed with it, of its own row or of others, nor on the number of threads: a text that is read
-at once, in pieces, or token by token leaves the same bits in the cache.
+at once, in pieces, or token by token leaves the same bits in the cache (as long as they are numbers: an infinite value
+spoils the tokens before it that are read in one task with it).
 
 This module must never move a row's position. Shape letters as in app/engine/kv_cache.py; L layers, C the model's width,
 M that of the MLP, P panels.
@@ -73,12 +74,18 @@ class LlamaSteps:
         """
         config, weights = self._config, StepWeights(*(part[first:end] for part in self._weights))
         keys, values = keys[first:end], values[first:end]
+        num_new = x.shape[0] // len(starts)
         assert keys.stride() == values.stride() and keys.stride(2) == config.head_dim and keys.stride(4) == 1
+        assert (keys.shape[0], *keys.shape[3:]) == (len(weights.qkv), config.n_kv_head, config.head_dim), \
+            f"a cache of shape {tuple(keys.shape)} is none of this model's"
+        assert max(rows) < keys.shape[1] and max(starts) + num_new <= min(keys.shape[2], len(self._cos)), \
+            f"{num_new} tokens from {starts} in the rows {rows} do not fit in a cache of shape {tuple(keys.shape)}"
+        assert x.dtype == torch.float32 and x.is_contiguous(), f"x must be contiguous float32, not {x.dtype}"
         strides = np.array([keys.stride(0), keys.stride(1), keys.stride(3)], dtype=np.int64)
         num_tokens, num_heads = x.shape[0], config.n_head + 2 * config.n_kv_head
 
-        def scratch(size: int) -> np.ndarray:
-            return torch.empty(num_tokens, size).numpy()  # begins with a line of the processor's cache, as tasks do then
+        def scratch(size: int) -> np.ndarray:  # PyTorch's begin with a line of the processor's cache, and tasks then do
+            return torch.empty(num_tokens, size, dtype=torch.float32, device="cpu").numpy()
 
         team().run(_steps, PHASES * len(weights.qkv), x.numpy(), *weights, self._eps, _patterns(keys), _patterns(values), strides,
                    np.array(rows, dtype=np.int64), np.array(starts, dtype=np.int64),
@@ -170,6 +177,7 @@ def _share_attention(words, phase, is_caller, heads, num_heads, num_kv_heads, ke
     block, seen = np.zeros((KEYS_A_BLOCK, columns), np.float32), np.empty((num_queries, KEYS_A_BLOCK), np.float32)
     q, ends = np.zeros((num_queries, columns), np.float32), np.empty(num_queries, np.int64)
     y, sums = np.empty((num_queries, columns), np.float32), np.empty((num_queries, columns), np.float32)
+    largest, total = np.empty(num_queries, np.float32), np.empty(num_queries, np.float32)
     while True:
         task = take_task(words, phase, num_tasks)
         if task < 0:
@@ -185,7 +193,8 @@ def _share_attention(words, phase, is_caller, heads, num_heads, num_kv_heads, ke
                 q[query, d] *= scale
             ends[query] = position + 1
         place = at[row] + head * head_stride
-        attend(q, ends[:count * per_head], keys[place:], values[place:], head_dim, is_float16, block, seen, sums, y)
+        attend(q, ends[:count * per_head], keys[place:], values[place:], head_dim, is_float16, block, seen, sums, largest,
+               total, y)
         for query in range(count * per_head):
             new, to = first + query // per_head, (head * per_head + query % per_head) * head_dim
             for d in range(head_dim):

@@ -13,38 +13,53 @@ This module must never know what is computed.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
+import shutil
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import llvmlite.binding as llvm
 import numba
 from llvmlite import ir
 from numba import carray, njit, types
+from numba.core.caching import NullCache
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from platformdirs import user_cache_path
+
+KEPT_S = 90 * 24 * 3600  # for so long compiled code is kept that nobody uses
+
+logger = logging.getLogger(__name__)
 
 _FLOAT, _HALF, _INT, _LONG = ir.FloatType(), ir.HalfType(), ir.IntType(32), ir.IntType(64)
 
 
 def is_fast_here() -> bool:
-    """Whether this processor has what the loops are written for: 16-bit numbers and products that are added at once."""
-    features = llvm.get_host_cpu_features()
-    if llvm.get_process_triple().startswith("x86"):
-        return bool(features.get("f16c") and features.get("fma") and features.get("avx2"))
-    return llvm.get_process_triple().startswith(("aarch64", "arm64"))
+    """Whether the processor that is compiled for has what the loops are written for: 16-bit numbers, and products that are
+    added at once."""
+    triple, _, features = cpu_target.target_context.codegen().magic_tuple()
+    if triple.startswith("x86"):
+        return {"+f16c", "+fma", "+avx2"} <= set(features.split(","))
+    return triple.startswith(("aarch64", "arm64"))
 
 
 def _cache_folder() -> Path | None:
-    """Where the compiled code is kept: a folder for each version of what is compiled. None where nothing can be written."""
+    """Where the compiled code is kept: a folder for each version of what is compiled. None where none can be made."""
     sources = hashlib.sha256(numba.__version__.encode())
     for name in ("machine_code", "product_loops", "work_sharing", "half_projection", "row_arithmetic", "llama_steps"):
         sources.update(Path(__file__).with_name(f"{name}.py").read_bytes())
-    folder = user_cache_path("glasschat") / "machine_code" / sources.hexdigest()[:16]
     try:
+        folder = user_cache_path("glasschat") / "machine_code" / sources.hexdigest()[:16]
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+        for other in folder.parent.iterdir():  # those of earlier versions, which nobody has used for long
+            if time.time() - other.stat().st_mtime > KEPT_S:
+                shutil.rmtree(other, ignore_errors=True)
+        os.utime(folder)
+    except (OSError, RuntimeError):  # there may be no home to have a cache in
         return None
-    return folder if os.access(folder, os.W_OK) else None
+    return folder
 
 
 _folder = _cache_folder()
@@ -52,23 +67,68 @@ if _folder is not None:
     numba.config.CACHE_DIR = str(_folder)
 
 
-_OPTIONS = {"nogil": True, "error_model": "numpy", "cache": _folder is not None}
+class _KeptCode:
+    """Numba's cache of one function, which may fail: then the code is made anew, and the damaged file given up."""
+
+    def __init__(self, cache):
+        self._cache = cache
+
+    def __getattr__(self, name: str):
+        return getattr(self._cache, name)
+
+    def load_overload(self, signature, target_context):
+        try:
+            found = self._cache.load_overload(signature, target_context)
+            if found is None or tuple(found.signature.args) == tuple(signature):
+                return found
+        except Exception as error:
+            logger.info("compiled code that was kept cannot be used: %s", error)
+        with suppress(Exception):
+            self._cache.flush()
+        return None
+
+    def save_overload(self, signature, compiled_result) -> None:
+        try:
+            self._cache.save_overload(signature, compiled_result)
+        except Exception as error:  # a full disk, for example
+            logger.info("compiled code cannot be kept: %s", error)
+
+
+def _keep(dispatcher):
+    """The same, kept where this version's code is kept, or nowhere: Numba would fall back on folders that outlive it."""
+    if _folder is not None:
+        with suppress(RuntimeError):
+            dispatcher.enable_caching()
+            if Path(dispatcher._cache.cache_path).is_relative_to(_folder):
+                dispatcher._cache = _KeptCode(dispatcher._cache)
+            else:
+                dispatcher._cache = NullCache()
+    return dispatcher
+
+
+_OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 
 def compiled(function):
     """Decorator: machine code, made at the first call, that runs without holding the interpreter."""
+    return _keep(njit(**_OPTIONS)(function))
+
+
+def compiled_into_others(function):
+    """`compiled` as a part of what calls it, with which it is kept. For functions that are made by functions: these would
+    never be found again."""
     return njit(**_OPTIONS)(function)
 
 
 def compiled_fused(function):
     """`compiled`, and a product may be added without being rounded first."""
-    return njit(fastmath={"contract"}, **_OPTIONS)(function)
+    return _keep(njit(fastmath={"contract"}, **_OPTIONS)(function))
 
 
 def compiled_sums(function):
     """`compiled`, and a sum may be taken in another order than written, so that it can be taken eight numbers at a time:
     always in the same one."""
-    return njit(fastmath={"reassoc", "contract", "nsz"}, **_OPTIONS)(function)
+    return _keep(njit(fastmath={"reassoc", "contract", "nsz"}, **_OPTIONS)(function))
 
 
 def declare(builder, name: str, gives: ir.Type, takes: list[ir.Type]):

@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from app.models.machine_code import compiled, declare
+from app.models.machine_code import compiled, compiled_into_others, declare
 
 COLUMNS = 24        # outputs that one run of the innermost loop computes for a row: three registers of eight numbers
 MOST_TILE_ROWS = 4  # and for how many rows at most: 12 sums, 3 registers of weights and one of x are the 16 of AVX2
@@ -163,7 +163,7 @@ def _multiply(num_columns: int, element: ir.Type):
     """The loop for any number of rows: as many as fit at a time."""
     tile_1, tile_2, tile_3, tile_4 = (_multiply_tile(rows, num_columns, element) for rows in range(1, MOST_TILE_ROWS + 1))
 
-    @compiled
+    @compiled_into_others
     def multiply(num_rows, x, x_stride, matrix, stride, size, sums, sums_stride):
         for row in range(0, num_rows, MOST_TILE_ROWS):
             from_x, to, left = x + 4 * row * x_stride, sums + 4 * row * sums_stride, num_rows - row

@@ -2,7 +2,7 @@
 
 All of it is float32 but what the cache holds: patterns of 16 bits, bfloat16 or float16. NaN stays NaN.
 
-This module must never know about rows beside the one that it is given, nor about threads. Shape letters as in
+This module must never know about threads. A row is computed by itself, whatever rows are given with it. Shape letters as in
 app/engine/kv_cache.py; C is the model's width.
 """
 
@@ -52,7 +52,7 @@ def exponential(x):
     p = p * rest + np.float32(1.6666665459e-1)
     p = p * rest + np.float32(5.0000001201e-1)
     p = p * rest * rest + rest + np.float32(1)
-    return times_power_of_two(p, shifted)
+    return times_power_of_two(p, shifted) if x == x else x
 
 
 @compiled
@@ -116,18 +116,18 @@ def total_of(numbers, row):  # no slice: each would be counted
 
 
 @compiled
-def attend(q, ends, keys, values, head_dim, is_float16, block, seen, sums, y):
+def attend(q, ends, keys, values, head_dim, is_float16, block, seen, sums, largest, total, y):
     """Queries of one KV head, q (Q, padded D), already multiplied by 1/sqrt(D), to the positions that `keys` and `values`
     store: query i to the first ends[i], no fewer than the one before -> y (Q, padded D).
 
     A block of positions at a time: what was summed up before is scaled to the largest score yet, so that one pass is
-    enough (Milakov and Gimelshein, 2018). A query's numbers do not depend on the others. Buffers: block (KEYS_A_BLOCK,
-    padded D), 0 beyond D; seen (Q, KEYS_A_BLOCK); sums as y.
+    enough (Milakov and Gimelshein, 2018). A query's numbers do not depend on the others, as long as all values that these
+    see are finite. Buffers: block (KEYS_A_BLOCK, padded D), 0 beyond D; seen (Q, KEYS_A_BLOCK); sums as y; largest and
+    total (Q,).
     """
     num_queries, columns = ends.shape[0], block.shape[1]
     longest = ends[num_queries - 1]
-    largest, total = np.full(num_queries, -np.inf, np.float32), np.zeros(num_queries, np.float32)
-    y[:num_queries] = 0
+    y[:num_queries], largest[:num_queries], total[:num_queries] = 0, -np.inf, 0
     for first in range(0, longest, KEYS_A_BLOCK):
         count = min(KEYS_A_BLOCK, longest - first)
         widen(keys[first * head_dim:], count, head_dim, is_float16, block)

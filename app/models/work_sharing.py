@@ -2,8 +2,8 @@
 
 A computation is a row of phases; a phase is a number of tasks that can be done in any order. The thread that calls
 opens a phase, and whoever is there takes one task after the other until none is left; only tasks that somebody has
-taken are waited for. A helper that the system has not woken yet, or that has lost its core to another program, is not
-missed: what it did not take, the others do. Which thread does a task changes no number.
+taken are waited for. A helper that the system has not woken yet, or that has lost its core to another program between two
+tasks, is not missed: what it did not take, the others do. Which thread does a task changes no number.
 
     phase 7:   tasks  0 1 2 3 4 5 6 7          taken in this order, by whoever is free
     caller            x   x x   x   x
@@ -19,6 +19,7 @@ This module must never know what is computed.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -85,28 +86,40 @@ class Team:
     """The threads of this process that share work. One computation at a time."""
 
     def __init__(self):
-        self._words = np.zeros(3 * 8, dtype=np.int64)
-        address = self._words.ctypes.data
-        self._address = address + -address % 64
-        self._next_phase = 1
         self._helpers: list[_Helper] = []
         self._in_use = threading.Lock()
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._words, self._next_phase = np.zeros(3 * 8, dtype=np.int64), 1
+        address = self._words.ctypes.data
+        self._address = address + -address % 64
 
     def run(self, function: Callable, num_phases: int, *arguments) -> None:
         """Call the compiled `function(words, first_phase, is_caller, *arguments)` on as many threads as PyTorch would
-        take here. It goes through its phases in order with the functions above. Arrays are its own until this returns;
-        and a helper that comes too late may still look at them, never write."""
+        take here. It goes through its phases in order with the functions above, and must not fail between taking a task
+        and finishing it. Arrays are its own until this returns; what a helper that comes too late still looks at, it has
+        in its own hands."""
         with self._in_use:
             first, self._next_phase = self._next_phase, self._next_phase + num_phases + 1
             wanted = torch.get_num_threads() - 1
-            while len(self._helpers) < wanted:
-                self._helpers.append(_Helper())
-            for helper in self._helpers[:wanted]:
-                helper.ask(_Call(function, (self._address, first, False, *arguments), self._words))
             try:
+                self._hire(wanted)
+                for helper in self._helpers[:wanted]:
+                    helper.ask(_Call(function, (self._address, first, False, *arguments), self._words))
                 function(self._address, first, True, *arguments)
-            finally:
-                open_phase(self._address, first + num_phases)  # it is over: whoever is late finds nothing to take
+            except BaseException:
+                open_phase(self._address, first + num_phases)
+                self._begin_anew()  # a helper may still be at a task, and count it as done later
+                raise
+            open_phase(self._address, first + num_phases)  # it is over: whoever is late finds nothing to take
+
+    def _hire(self, wanted: int) -> None:
+        while len(self._helpers) < wanted:
+            try:
+                self._helpers.append(_Helper())
+            except RuntimeError:  # the system gives no more threads: those that there are do it
+                return
 
 
 class _Call(NamedTuple):
@@ -138,8 +151,12 @@ class _Helper:
             if call is not None:
                 with suppress(Exception):  # if it cannot be compiled, the caller is told of it
                     call.function(*call.arguments)
+            del call  # its arrays would be kept for as long as this thread sleeps
 
 
 @lru_cache(maxsize=1)
 def team() -> Team:
     return Team()
+
+
+os.register_at_fork(after_in_child=team.cache_clear)  # threads stay with the parent

@@ -5,6 +5,7 @@ import torch
 
 from app.engine import KVCache
 from app.models import half_projection, llama
+from app.models.errors import ModelError
 from app.models.half_projection import can_multiply_half, keep_half, project_half, widen_half
 from tests.models.tiny_llama import random_ids, tiny_llama
 
@@ -48,6 +49,27 @@ def test_a_row_that_is_not_a_number_harms_no_other():
     assert y[2].isnan().all() and torch.equal(y[[0, 1, 3, 4, 5]], project_half(x, keep_half(weight), 30)[[0, 1, 3, 4, 5]])
 
 
+@needs_halves
+def test_a_weight_that_float16_does_not_hold_is_refused_in_a_sentence():
+    weight = torch.randn(30, 16)
+    weight[3, 4] = -70_000
+    with pytest.raises(ModelError, match="65,504.*--dtype float32"):
+        keep_half(weight)
+
+
+@needs_halves
+def test_whatever_is_pytorchs_own_type_of_numbers_or_the_weights_are_trained(monkeypatch):
+    weight, x = torch.randn(30, 16, requires_grad=True), torch.randn(2, 16)
+    y = project_half(x, keep_half(weight), 30)
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.equal(project_half(x, keep_half(weight), 30), y)
+        with pytest.raises(AssertionError, match="float64"):
+            project_half(x.double(), keep_half(weight), 30)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def test_only_the_processor_has_it():
     assert not can_multiply_half("cuda") and not can_multiply_half("mps")
 
@@ -68,8 +90,9 @@ def test_single_tokens_of_a_16_bit_model_come_nearer_to_float32_than_the_models_
 
 
 @needs_halves
+@pytest.mark.parametrize("tied_head", [True, False])
 @pytest.mark.parametrize("has_only_halves", [False, True])
-def test_the_copies_are_counted_in_bytes(monkeypatch, has_only_halves):
+def test_the_copies_are_counted_in_bytes(monkeypatch, has_only_halves, tied_head):
     monkeypatch.setattr(llama, "can_pack", lambda device, dtype: not has_only_halves or dtype == torch.float32)
     monkeypatch.setattr("app.models.projection.can_pack", lambda device, dtype: False)
     config = tiny_llama().config
@@ -77,7 +100,7 @@ def test_the_copies_are_counted_in_bytes(monkeypatch, has_only_halves):
     layers = config.n_layer * (2 * config.n_embd * (config.n_embd + kv_width) + 3 * config.n_embd * config.n_mlp)
     table, norms = config.vocab_size * config.n_embd, (2 * config.n_layer + 1) * config.n_embd
     read, copies = 4 * table if has_only_halves else 2 * (layers + table), 2 * (layers + table)
-    assert tiny_llama(torch.bfloat16).weight_bytes == read + copies + 4 * norms
+    assert tiny_llama(torch.bfloat16, tied_head=tied_head).weight_bytes == read + copies + 4 * norms
 
 
 def test_where_float16_is_not_to_be_had_a_model_does_without(monkeypatch):

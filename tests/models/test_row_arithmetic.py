@@ -8,7 +8,11 @@ import torch
 import torch.nn.functional as F
 from numba import njit
 
+from app.models.half_projection import can_multiply_half
 from app.models.row_arithmetic import (KEYS_A_BLOCK, attend, exponential, gate_up, norm, padded, rotate, store, widen)
+
+
+pytestmark = pytest.mark.skipif(not can_multiply_half("cpu"), reason="this processor does not convert numbers of 16 bits")
 
 
 @njit
@@ -33,6 +37,8 @@ def test_the_exponential_is_right_to_float32s_last_digits():
 def test_the_exponential_of_what_is_too_small_or_large_stays_a_number_and_nan_stays_nan():
     y = exp_of([-np.inf, -1e30, np.inf, 1e30, np.nan])
     assert y[0] == y[1] < 2e-38 and y[2] == y[3] > 1e38 and np.isfinite(y[:4]).all() and np.isnan(y[4])
+    others = np.array([0x7fffffff, 0x7fc00001, 0x7f800001, 0xffc00000, 0xffffffff], np.uint32).view(np.float32)
+    assert np.isnan(exp_of(others)).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -74,8 +80,10 @@ def attended(q: torch.Tensor, ends: list[int], keys: torch.Tensor, values: torch
     wide = F.pad(q, (0, columns - head_dim)).numpy()
     block, seen = np.zeros((KEYS_A_BLOCK, columns), np.float32), np.empty((num_queries, KEYS_A_BLOCK), np.float32)
     sums, y = np.empty((num_queries, columns), np.float32), np.empty((num_queries, columns), np.float32)
+    largest, total = np.empty(num_queries, np.float32), np.empty(num_queries, np.float32)
     patterns = [each.contiguous().view(torch.int16).numpy().view(np.uint16).ravel() for each in (keys, values)]
-    attend(wide, np.array(ends), *patterns, head_dim, keys.dtype == torch.float16, block, seen, sums, y)
+    attend(wide, np.array(ends), *patterns, head_dim, keys.dtype == torch.float16, block, seen, sums, largest,
+           total, y)
     return torch.from_numpy(y[:, :head_dim])
 
 

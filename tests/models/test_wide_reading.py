@@ -95,6 +95,20 @@ def test_a_row_that_is_not_a_number_harms_no_other(wide):
         assert torch.equal(logits[row, 0], logits_of(wide, [*random_ids(wide, 20, seed=row), token])[-1])
 
 
+@pytest.mark.parametrize("changes", [{"num_heads": 1}, {"num_layers": 2}, {"head_dim": 16}])
+def test_a_cache_of_another_shape_is_refused_before_anything_is_written(wide, changes):
+    shape = {"num_heads": 2, "seq_len": 64, "head_dim": 8, "num_layers": 3} | changes
+    cache = KVCache(1, dtype=wide.cache_dtype, **shape)
+    with pytest.raises(AssertionError):
+        wide.forward(torch.tensor([[1, 2]]), cache)
+    assert cache.k_cache.count_nonzero() == 0
+
+
+def test_a_negative_token_is_refused(wide):
+    with pytest.raises(AssertionError, match="negative"):
+        wide.forward(torch.tensor([[1, -1]]))
+
+
 def test_a_piece_behind_many_keys_is_read_in_float32_too(wide):
     exact, ids = tiny_llama(sequence_len=700), random_ids(wide, 640)
     cache = KVCache.for_model(wide, 1, 700)

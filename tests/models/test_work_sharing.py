@@ -1,12 +1,18 @@
 """Work that threads divide: every task is done once, and nobody is waited for who has not begun."""
 
+import os
+import subprocess
+import sys
 import threading
+import time
+import weakref
 
 import numpy as np
 import pytest
 import torch
 from numba import njit
 
+from app.models.machine_code import pause
 from app.models.work_sharing import Team, begin_phase, end_phase, finish_task, open_phase, take_task
 
 PHASES, TASKS = 40, 13
@@ -83,12 +89,78 @@ def test_two_threads_that_call_at_once_get_their_own_work_done(threads):
     assert not wrong
 
 
-def test_a_team_keeps_its_helpers(threads):
+def helpers() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == "glasschat-helper"]
+
+
+def test_a_team_keeps_its_helpers_and_they_keep_nothing(threads):
     threads(3)
     team = Team()
     counts = np.zeros((PHASES, TASKS), np.int64)
     team.run(count_tasks, PHASES, counts, np.zeros(1, np.int64))
-    before = threading.active_count()
+    before = helpers()
     for _ in range(20):
         team.run(count_tasks, PHASES, counts, np.zeros(1, np.int64))
-    assert threading.active_count() == before
+    assert helpers() == before
+    kept = weakref.ref(counts)
+    del counts
+    deadline = time.monotonic() + 10
+    while kept() is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert kept() is None
+
+
+def test_where_the_system_gives_no_more_threads_the_caller_does_it_alone(threads, monkeypatch):
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    threads(3)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    counts = np.zeros((PHASES, TASKS), np.int64)
+    Team().run(count_tasks, PHASES, counts, np.zeros(1, np.int64))
+    assert (counts == 1).all()
+
+
+@njit(nogil=True)
+def fail_beside_a_slow_helper(words, phase, is_caller, is_taken, may_go_on):
+    begin_phase(words, phase, is_caller)
+    if is_caller:
+        while is_taken[0] == 0:
+            pause()
+        raise ValueError("given up")
+    if take_task(words, phase, 1) == 0:
+        is_taken[0] = 1
+        while may_go_on[0] == 0:
+            pause()
+        finish_task(words)
+
+
+def test_after_a_failure_a_helper_that_is_still_at_work_disturbs_no_later_computation(threads):
+    threads(2)
+    team, is_taken, may_go_on = Team(), np.zeros(1, np.int64), np.zeros(1, np.int64)
+    with pytest.raises(ValueError, match="given up"):
+        team.run(fail_beside_a_slow_helper, 1, is_taken, may_go_on)
+    for each in range(40):
+        if each == 20:
+            may_go_on[0] = 1
+        counts, order = np.zeros((PHASES, TASKS), np.int64), np.zeros(1, np.int64)
+        team.run(count_tasks, PHASES, counts, order)
+        assert (counts == 1).all() and order[0] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not split here")
+def test_a_process_that_split_off_has_a_team_of_its_own(threads):
+    threads(2)
+    run = ("import os, numpy, torch; from tests.models.test_work_sharing import count_tasks, PHASES, TASKS;"
+           "from app.models.work_sharing import team; torch.set_num_threads(2)\n"
+           "def works():\n"
+           "    counts = numpy.zeros((PHASES, TASKS), numpy.int64)\n"
+           "    team().run(count_tasks, PHASES, counts, numpy.zeros(1, numpy.int64))\n"
+           "    return bool((counts == 1).all()) and len(team()._helpers) == 1\n"
+           "assert works()\n"
+           "team()._in_use.acquire()\n"  # as if another thread were within
+           "child = os.fork()\n"
+           "if child == 0: os._exit(0 if works() else 1)\n"
+           "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))")
+    result = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, timeout=60)
+    assert result.stdout == "0\n", result.stderr

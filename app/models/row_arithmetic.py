@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
-from app.models.machine_code import (bits_of_float, compiled, compiled_fused, compiled_sums, float_of_bits, float_of_half, half_of_float,
-                                     times_power_of_two)
+from app.models.machine_code import (bits_of_float, compiled, compiled_fused, compiled_sums, float_of_bits, float_of_half,
+                                     half_of_float, times_power_of_two)
 from app.models.product_loops import FLOAT_COLUMNS, multiply_floats, multiply_with_keys
 
 KEYS_A_BLOCK = 64  # positions whose keys, then values, are widened at once

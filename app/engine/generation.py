@@ -17,7 +17,6 @@ from app.engine.kv_cache import KVCache
 from app.engine.messages import Reason
 from app.engine.model_runner import ModelRunner
 from app.engine.sequence import ReplyRules, Sequence, draw_together
-from app.one_thread import one_thread
 
 
 class Engine:
@@ -73,9 +72,8 @@ class Engine:
                 else:
                     logits = self._runner.forward([[sequences[i].last_id] for i in live], cache.select(live))
                 rows = logits.split(1)
-                with one_thread():
-                    drawn = draw_together([sequences[i] for i in live], rows)
-                    chosen = {i: sequences[i].choose(rows[at], drawn=drawn[at]) for at, i in enumerate(live)}
+                drawn = draw_together([sequences[i] for i in live], rows)
+                chosen = {i: sequences[i].choose(rows[at], drawn=drawn[at]) for at, i in enumerate(live)}
             yield [(chosen[i].id, 0 if chosen[i].forced else 1) if i in chosen else (self._rules.padding_id, 0)
                    for i in range(len(sequences))]
             live = [i for i in live if not sequences[i].finished]

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 import torch
 
+from app.one_thread import one_thread
+
 GREEDY_BELOW = 1e-6  # a temperature so small picks the best token anyway, and dividing by it overflows
 MAX_TEMPERATURE = 100.0
 MAX_SEED = 2**63 - 1
@@ -36,6 +38,7 @@ def make_generator(seed: int, device: torch.device | str = "cpu") -> torch.Gener
 
 
 @torch.inference_mode()
+@one_thread()
 def sample_next_token(logits: torch.Tensor, rng: torch.Generator | Sequence[torch.Generator],
                       temperature: float = 1.0, top_k: int | None = None) -> torch.Tensor:
     """Draw one token a row: logits (B, V) -> (B, 1) long.

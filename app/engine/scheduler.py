@@ -32,7 +32,6 @@ from app.engine.reply_job import ReplyJob
 from app.engine.retention import Retention, TooManyAnswersError
 from app.engine.sequence import ReplyRules, Sequence, draw_together
 from app.engine.thread_governor import ThreadGovernor
-from app.one_thread import one_thread
 
 logger = logging.getLogger(__name__)
 
@@ -177,8 +176,7 @@ class Scheduler:
 
     def _write(self) -> None:
         jobs = [job for job in [*self._writing, *self._in_lane()] if job.logits is not None]
-        with one_thread():
-            drawn = draw_together([job.sequence for job in jobs], [job.logits for job in jobs])
+        drawn = draw_together([job.sequence for job in jobs], [job.logits for job in jobs])
         for job, token in zip(jobs, drawn):
             try:
                 job.write(self._cached_tokens(job), token)
@@ -200,8 +198,7 @@ class Scheduler:
         except Exception as error:
             self._fail(jobs, error)
             return
-        with one_thread():
-            likeliest = Likeliest(logits)
+        likeliest = Likeliest(logits)
         for index, job in enumerate(jobs):
             job.logits, job.chances = logits[index:index + 1], partial(likeliest.chances, index)
 

@@ -51,6 +51,7 @@ def await_phase(words, phase):
 
 @compiled
 def begin_phase(words, phase, is_caller):
+    """From here on this thread may take the phase's tasks."""
     if is_caller:
         open_phase(words, phase)
     else:

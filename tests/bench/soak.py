@@ -6,8 +6,9 @@
 They send, stop, edit, ask again, pick one of several answers, delete, reload, and break their connection without a
 word, always at temperature 0. When the time is over and all is at rest, it is checked that
 - every message that was acknowledged is stored and shown once, in its order, and nobody's in another's chat;
-- every answer has the ids that a freshly loaded model writes to the same prompt, alone (in float32: other types
-  round differently in company of other lengths); of one that was stopped, its beginning;
+- every answer has the ids that a freshly loaded model writes to the same prompt, alone (in float32, and in a
+  16-bit type where the processor does not multiply in it; elsewhere what is remembered rounds differently); of one that was
+  stopped, its beginning;
 - no row of the cache is lost, and threads, open files, memory and database have not grown (`soak_checks` says by how
   much they may). Linux only: what the server's process holds is read from /proc.
 Prints a table; exit status 1 where anything was at fault.

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from app.engine.chances import Likeliest
 from app.engine.sampling import MAX_SEED, SamplingError, make_generator, sample_next_token
 
 LOGITS = torch.tensor([[0.1, 3.0, -2.0, 2.9], [5.0, 1.0, 4.0, float("-inf")]])
@@ -86,3 +87,20 @@ def test_the_logits_that_were_given_stay_as_they_were():
     logits = LOGITS.clone()
     sample_next_token(logits, make_generator(0), 0.5, 2)
     assert torch.equal(logits, LOGITS)
+
+
+def test_drawing_leaves_pytorchs_other_threads_asleep(monkeypatch):
+    """They would look for more to do for milliseconds, on the cores that the next forward wants."""
+    found, before = [], torch.get_num_threads()
+    softmax = torch.softmax
+    monkeypatch.setattr(torch, "softmax", lambda *given, **named: found.append(torch.get_num_threads()) or softmax(*given, **named))
+    torch.set_num_threads(3)
+    try:
+        for rows in (1, 4):
+            sample_next_token(torch.randn(rows, 300), [make_generator(row) for row in range(rows)])
+            Likeliest(torch.randn(rows, 300))
+        with pytest.raises(SamplingError):
+            sample_next_token(torch.full((1, 300), float("nan")), make_generator(0))
+        assert found == [1] * 4 and torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

@@ -1,4 +1,4 @@
-"""The default model for tests that need the real one. It is fetched if it is not here yet."""
+"""The default model for tests that need the real one, which is fetched if it is not here yet; and the number of threads."""
 
 import pytest
 import torch
@@ -6,6 +6,14 @@ import torch
 from app.models import default
 from app.models.gguf import GGUFModel
 from app.models.llama import Llama
+
+
+@pytest.fixture
+def threads():
+    """Sets with how many threads the test computes."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

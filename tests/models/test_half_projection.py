@@ -12,13 +12,6 @@ from tests.models.tiny_llama import random_ids, tiny_llama
 needs_halves = pytest.mark.skipif(not can_multiply_half("cpu"), reason="this processor does not convert numbers of 16 bits")
 
 
-@pytest.fixture
-def threads():
-    before = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(before)
-
-
 @needs_halves
 @pytest.mark.parametrize("num_out, num_in", [(144, 96), (1, 7), (25, 1), (500, 33)])
 def test_a_row_gives_the_same_numbers_alone_and_in_any_company_and_they_are_right(threads, num_out, num_in):

@@ -22,13 +22,6 @@ def wide(monkeypatch, request):
     return tiny_llama(request.param, sequence_len=700)
 
 
-@pytest.fixture
-def threads():
-    before = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(before)
-
-
 def stored(cache: KVCache, row: int, length: int) -> torch.Tensor:
     return torch.stack([torch.stack(cache.row(layer, row))[:, :length] for layer in range(cache.num_layers)])
 

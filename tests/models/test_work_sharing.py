@@ -35,13 +35,6 @@ def count_tasks(words, phase, is_caller, counts, order):
         end_phase(words, counts.shape[1], is_caller)
 
 
-@pytest.fixture
-def threads():
-    before = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize("number", [1, 2, 3, 5])
 def test_every_task_is_done_once_and_one_phase_after_the_other(threads, number):
     threads(number)

@@ -93,7 +93,7 @@ def multiply_panel(x, copy, panel, sums):
     """x (N, in) times one panel of a copy (panels, in, COLUMNS) -> sums (N, COLUMNS), written over."""
     num_rows, size = x.shape
     matrix = copy.ctypes.data + panel * size * COLUMNS * 2
-    multiply_halves(num_rows, x.ctypes.data, size, matrix, COLUMNS, size, sums.ctypes.data, COLUMNS)
+    multiply_halves(num_rows, x.ctypes.data, size, matrix, size, sums.ctypes.data)
 
 
 @lru_cache

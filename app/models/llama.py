@@ -163,9 +163,7 @@ class Llama(ReferenceGeneration):
             for first, end in spans:
                 if first > 0:
                     yield
-                x = self._steps.run(x, starts, keys, values, rows, first, end)
-            if last_only:
-                x = x[num_new - 1::num_new].contiguous()
+                x = self._steps.run(x, starts, keys, values, rows, last_only, first, end)
             if kv_cache is not None:
                 kv_cache.advance(num_new)
             return self._logits(self._steps.normed(x), num_rows)

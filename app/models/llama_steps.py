@@ -22,6 +22,7 @@ M that of the MLP, P panels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -31,7 +32,7 @@ import torch
 from app.models.half_projection import PANELS_A_TASK, multiply_panel, put_panel, share_product, widen_half
 from app.models.machine_code import compiled, uncounted_floats, uncounted_patterns
 from app.models.product_loops import COLUMNS
-from app.models.row_arithmetic import KEYS_A_BLOCK, attend, gate_up, norm, padded, rotate, store
+from app.models.row_arithmetic import KEYS_A_BLOCK, LOG2_E, attend, gate_up, norm, padded, rotate, store
 from app.models.work_sharing import begin_phase, end_phase, finish_task, take_task, team
 
 MOST_ROWS = 16     # more single tokens at once are faster in the model's own type, where the processor multiplies in it
@@ -66,8 +67,9 @@ class LlamaSteps:
         self._cos, self._sin = cos.numpy(), sin.numpy()
 
     def run(self, x: torch.Tensor, starts: list[int], keys: torch.Tensor, values: torch.Tensor, rows: Sequence[int],
-            first: int = 0, end: int | None = None) -> torch.Tensor:
-        """x (B·T, C), float32, through the layers from `first` up to `end` -> what comes out, (B·T, C). x is written over.
+            last_only: bool = False, first: int = 0, end: int | None = None) -> torch.Tensor:
+        """x (B·T, C), float32, through the layers from `first` up to `end` -> what comes out, (B·T, C), or (B, C) of each
+        row's last token with `last_only` after the model's last layer. x is written over.
 
         Its tokens stand from `starts[each]` on in the row `rows[each]` of the cache, whose `keys` and `values` are (layers,
         rows, S, G, D) in a type of 16 bits, with each head's positions side by side; they are written there.
@@ -75,6 +77,7 @@ class LlamaSteps:
         config, weights = self._config, StepWeights(*(part[first:end] for part in self._weights))
         keys, values = keys[first:end], values[first:end]
         num_new = x.shape[0] // len(starts)
+        leaves_last = last_only and num_new > 1 and end in (None, self._config.n_layer)
         assert keys.stride() == values.stride() and keys.stride(2) == config.head_dim and keys.stride(4) == 1
         assert (keys.shape[0], *keys.shape[3:]) == (len(weights.qkv), config.n_kv_head, config.head_dim), \
             f"a cache of shape {tuple(keys.shape)} is none of this model's"
@@ -89,10 +92,10 @@ class LlamaSteps:
 
         team().run(_steps, PHASES * len(weights.qkv), x.numpy(), *weights, self._eps, _patterns(keys), _patterns(values), strides,
                    np.array(rows, dtype=np.int64), np.array(starts, dtype=np.int64),
-                   keys.dtype == torch.float16, self._cos, self._sin, config.n_head, config.n_kv_head,
+                   keys.dtype == torch.float16, self._cos, self._sin, config.n_head, config.n_kv_head, leaves_last,
                    scratch(config.n_embd), scratch(num_heads * config.head_dim), scratch(config.n_head * config.head_dim),
                    scratch(config.n_mlp))
-        return x
+        return x[:len(starts)] if leaves_last else x
 
     def normed(self, x: torch.Tensor) -> torch.Tensor:
         """What left the last layer, (N, C) -> what the head is given."""
@@ -118,7 +121,8 @@ def _patterns(stored: torch.Tensor) -> np.ndarray:
 
 @compiled
 def _steps(words, phase, is_caller, x, attention_norm, qkv, attention_out, mlp_norm, up_gate, mlp_down, eps, keys, values,
-           strides, rows, starts, is_float16, cos, sin, num_heads, num_kv_heads, normed, heads, attended, gated):
+           strides, rows, starts, is_float16, cos, sin, num_heads, num_kv_heads, leaves_last, normed, heads, attended, gated):
+    num_rows, first = starts.shape[0], 0  # of a row's new tokens, the first that is more than keys and values to this layer
     x, normed, heads, attended, gated = (uncounted_floats(x), uncounted_floats(normed), uncounted_floats(heads),
                                          uncounted_floats(attended), uncounted_floats(gated))
     qkv, attention_out, up_gate, mlp_down = (uncounted_patterns(qkv), uncounted_patterns(attention_out),
@@ -131,14 +135,28 @@ def _steps(words, phase, is_caller, x, attention_norm, qkv, attention_out, mlp_n
         at = layer * strides[0] + rows * strides[1]  # of each row in the cache
         _share_storing(words, phase + 1, is_caller, heads, num_heads, num_kv_heads, keys, values, at, strides[2], starts,
                        is_float16, cos, sin)
-        _share_attention(words, phase + 2, is_caller, heads, num_heads, num_kv_heads, keys, values, at, strides[2], starts,
-                         is_float16, cos, sin, attended)
+        if leaves_last and layer + 1 == qkv.shape[0]:
+            first = x.shape[0] // num_rows - 1
+            if is_caller:
+                keep_last(x, num_rows)
+            x, normed, attended, gated = x[:num_rows], normed[:num_rows], attended[:num_rows], gated[:num_rows]
+        _share_attention(words, phase + 2, is_caller, heads, num_heads, num_kv_heads, first, keys, values, at, strides[2],
+                         starts, is_float16, cos, sin, attended)
         share_product(words, phase + 3, is_caller, attended, attention_out[layer], x, True)
         if is_caller:
             norm(x, mlp_norm[layer], eps, normed)
         _share_gate(words, phase + 4, is_caller, normed, up_gate[layer], gated)
         share_product(words, phase + 5, is_caller, gated, mlp_down[layer], x, True)
         phase += PHASES
+
+
+@compiled
+def keep_last(x, num_rows):
+    """The last token of each row, to the beginning of x (N, C)."""
+    num_new = x.shape[0] // num_rows
+    for row in range(num_rows):
+        for each in range(x.shape[1]):
+            x[row, each] = x[row * num_new + num_new - 1, each]
 
 
 @compiled
@@ -165,17 +183,20 @@ def _share_storing(words, phase, is_caller, heads, num_heads, num_kv_heads, keys
 
 
 @compiled
-def _share_attention(words, phase, is_caller, heads, num_heads, num_kv_heads, keys, values, at, head_stride, starts,
+def _share_attention(words, phase, is_caller, heads, num_heads, num_kv_heads, first_new, keys, values, at, head_stride, starts,
                      is_float16, cos, sin, attended):
-    """The queries of heads (N, (H + 2G)·D), rotated, to what their rows store -> attended (N, H·D)."""
+    """The queries of heads (N, (H + 2G)·D), rotated, to what their rows store -> attended (N, H·D); or only those of each
+    row's new tokens from `first_new` on."""
     begin_phase(words, phase, is_caller)
     head_dim, num_new, per_head = 2 * cos.shape[1], heads.shape[0] // starts.shape[0], num_heads // num_kv_heads
-    num_pieces = -(-num_new // TOKENS_A_TASK)
+    num_asking = num_new - first_new
+    num_pieces = -(-num_asking // TOKENS_A_TASK)
     num_tasks = starts.shape[0] * num_kv_heads * num_pieces
     num_queries, columns = TOKENS_A_TASK * per_head, padded(head_dim)
-    scale = np.float32(1 / np.sqrt(np.float32(head_dim)))
+    scale = LOG2_E / np.float32(math.sqrt(head_dim))
     block, seen = np.zeros((KEYS_A_BLOCK, columns), np.float32), np.empty((num_queries, KEYS_A_BLOCK), np.float32)
-    q, ends = np.zeros((num_queries, columns), np.float32), np.empty(num_queries, np.int64)
+    keys_across, q = np.zeros((head_dim, KEYS_A_BLOCK), np.float32), np.empty((num_queries, head_dim), np.float32)
+    ends = np.empty(num_queries, np.int64)
     y, sums = np.empty((num_queries, columns), np.float32), np.empty((num_queries, columns), np.float32)
     largest, total = np.empty(num_queries, np.float32), np.empty(num_queries, np.float32)
     while True:
@@ -184,21 +205,21 @@ def _share_attention(words, phase, is_caller, heads, num_heads, num_kv_heads, ke
             break
         row, head = task // (num_kv_heads * num_pieces), task // num_pieces % num_kv_heads
         first = (num_pieces - 1 - task % num_pieces) * TOKENS_A_TASK  # those that see most are taken first
-        count = min(TOKENS_A_TASK, num_new - first)
+        count = min(TOKENS_A_TASK, num_asking - first)
         for query in range(count * per_head):
-            new, each = first + query // per_head, head * per_head + query % per_head
+            new, each = first_new + first + query // per_head, head * per_head + query % per_head
             position = starts[row] + new
             rotate(heads[row * num_new + new, each * head_dim:], cos[position], sin[position], q[query])
             for d in range(head_dim):
                 q[query, d] *= scale
             ends[query] = position + 1
         place = at[row] + head * head_stride
-        attend(q, ends[:count * per_head], keys[place:], values[place:], head_dim, is_float16, block, seen, sums, largest,
-               total, y)
+        attend(q, ends[:count * per_head], keys[place:], values[place:], head_dim, is_float16, keys_across, block, seen,
+               sums, largest, total, y)
         for query in range(count * per_head):
-            new, to = first + query // per_head, (head * per_head + query % per_head) * head_dim
+            token, to = row * num_asking + first + query // per_head, (head * per_head + query % per_head) * head_dim
             for d in range(head_dim):
-                attended[row * num_new + new, to + d] = y[query, d]
+                attended[token, to + d] = y[query, d]
         finish_task(words)
     end_phase(words, num_tasks, is_caller)
 

@@ -3,7 +3,8 @@
 PyTorch hands each multiplication to a library and waits for it, a thousand times a token. What the time of a token
 depends on is written out in this project instead (`half_projection`, `llama_steps`) and compiled by Numba, once a
 machine: the result is kept in the user's cache folder. Here are the pieces that are not Python: numbers of 16 bits, and
-the atomic operations by which threads divide work (`work_sharing`); the innermost loops are in `product_loops`.
+the atomic operations by which threads divide work (`work_sharing`); the innermost loops are in `product_loops`
+and `attention_loops`.
 
 Addresses are integers, as `array.ctypes.data` gives them. Nothing here checks a bound.
 
@@ -29,6 +30,8 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from platformdirs import user_cache_path
 
+COMPILED = ("machine_code", "vector_code", "product_loops", "attention_loops", "work_sharing", "half_projection",
+            "row_arithmetic", "llama_steps")  # the modules that machine code is made of
 KEPT_S = 90 * 24 * 3600  # for so long compiled code is kept that nobody uses
 
 logger = logging.getLogger(__name__)
@@ -48,7 +51,7 @@ def is_fast_here() -> bool:
 def _cache_folder() -> Path | None:
     """Where the compiled code is kept: a folder for each version of what is compiled. None where none can be made."""
     sources = hashlib.sha256(numba.__version__.encode())
-    for name in ("machine_code", "product_loops", "work_sharing", "half_projection", "row_arithmetic", "llama_steps"):
+    for name in COMPILED:
         sources.update(Path(__file__).with_name(f"{name}.py").read_bytes())
     try:
         folder = user_cache_path("glasschat") / "machine_code" / sources.hexdigest()[:16]
@@ -151,15 +154,6 @@ float_of_half = _convert(types.uint16, types.float32,
                          lambda builder, bits: builder.fpext(builder.bitcast(bits, _HALF), _FLOAT))
 half_of_float = _convert(types.float32, types.uint16,
                          lambda builder, value: builder.bitcast(builder.fptrunc(value, _HALF), ir.IntType(16)))
-
-
-@intrinsic
-def times_power_of_two(context, number, shifted):
-    """number · 2^n, where n was added to 1.5 · 2^23 in float32: it then stands in the last bits of `shifted`."""
-    def generate(context, builder, signature, arguments):
-        number, shifted = (builder.bitcast(each, _INT) for each in arguments)
-        return builder.bitcast(builder.add(number, builder.shl(shifted, _INT(23))), _FLOAT)
-    return types.float32(types.float32, types.float32), generate
 
 
 # --- arrays that nobody counts

@@ -1,11 +1,14 @@
 """Compiled code is kept for the next start, and where it cannot be kept it is made again."""
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from app.models import machine_code
 from app.models.half_projection import can_multiply_half
 
 pytestmark = pytest.mark.skipif(not can_multiply_half("cpu"), reason="this processor does not convert numbers of 16 bits")
@@ -54,3 +57,11 @@ def test_where_a_file_cannot_be_written_the_numbers_come_all_the_same(tmp_path):
               "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
     assert run(tmp_path, limited) == "0 1\n"
     assert run(tmp_path) == "0 1\n"
+
+
+def test_every_module_that_is_compiled_decides_which_code_is_kept():
+    """A changed module that does not would go on with the code that was kept of the old one."""
+    folder = Path(machine_code.__file__).parent
+    compiled = {path.stem for path in folder.glob("*.py")
+                if re.search(r"^(from llvmlite|from numba|import numba|@compiled)", path.read_text(), re.MULTILINE)}
+    assert compiled == set(machine_code.COMPILED) and len(compiled) > 5

@@ -9,36 +9,36 @@ import torch.nn.functional as F
 from numba import njit
 
 from app.models.half_projection import can_multiply_half
-from app.models.row_arithmetic import (KEYS_A_BLOCK, attend, exponential, gate_up, norm, padded, rotate, store, widen)
+from app.models.row_arithmetic import (KEYS_A_BLOCK, LOG2_E, attend, gate_up, norm, padded, power_of_two, rotate, store, widen)
 
 
 pytestmark = pytest.mark.skipif(not can_multiply_half("cpu"), reason="this processor does not convert numbers of 16 bits")
 
 
 @njit
-def exponentials(x, y):
+def powers(x, y):
     for each in range(x.shape[0]):
-        y[each] = exponential(x[each])
+        y[each] = power_of_two(x[each])
 
 
-def exp_of(values) -> np.ndarray:
-    x = np.asarray(values, np.float32)
+def powers_of_two(exponents) -> np.ndarray:
+    x = np.asarray(exponents, np.float32)
     y = np.empty_like(x)
-    exponentials(x, y)
+    powers(x, y)
     return y
 
 
-def test_the_exponential_is_right_to_float32s_last_digits():
-    x = np.linspace(-86.9, 87.9, 200_001).astype(np.float32)
-    assert np.abs(exp_of(x) / np.exp(x.astype(np.float64)) - 1).max() < 1.2e-7
-    assert exp_of([0.0])[0] == 1
+def test_a_power_of_two_is_right_to_float32s_last_digits():
+    x = np.linspace(-126, 0, 400_001).astype(np.float32)
+    assert np.abs(powers_of_two(x) / np.exp2(x.astype(np.float64)) - 1).max() < 2e-7
+    assert (powers_of_two(np.arange(-126, 1)) == np.exp2(np.arange(-126.0, 1))).all()
 
 
-def test_the_exponential_of_what_is_too_small_or_large_stays_a_number_and_nan_stays_nan():
-    y = exp_of([-np.inf, -1e30, np.inf, 1e30, np.nan])
-    assert y[0] == y[1] < 2e-38 and y[2] == y[3] > 1e38 and np.isfinite(y[:4]).all() and np.isnan(y[4])
-    others = np.array([0x7fffffff, 0x7fc00001, 0x7f800001, 0xffc00000, 0xffffffff], np.uint32).view(np.float32)
-    assert np.isnan(exp_of(others)).all()
+def test_a_power_that_is_too_small_stays_a_number_and_nan_stays_nan():
+    y = powers_of_two([-126, -127, -1e30, -np.inf])
+    assert (y == 2.0**-126).all()
+    others = np.array([0x7fffffff, 0x7fc00000, 0x7fc00001, 0x7f800001, 0xffc00000, 0xffffffff], np.uint32).view(np.float32)
+    assert np.isnan(powers_of_two(others)).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -55,7 +55,7 @@ def test_numbers_are_stored_and_read_as_pytorch_does(dtype):
     assert torch.equal(ours[~ours.isnan()].view(torch.int16), theirs[~ours.isnan()].view(torch.int16))
     whole = len(stored) // 8
     block = np.empty((whole, 8), np.float32)
-    widen(stored, whole, 8, dtype == torch.float16, block)
+    widen(stored, 0, whole, 8, dtype == torch.float16, block)
     assert torch.equal(torch.from_numpy(block).nan_to_num(5.0), ours[:8 * whole].float().view(whole, 8).nan_to_num(5.0))
 
 
@@ -74,16 +74,16 @@ def test_norm_gate_and_rotation_are_those_of_the_formulas():
 
 
 def attended(q: torch.Tensor, ends: list[int], keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """q (Q, D), scaled, to keys and values (S, D) of 16 bits."""
+    """q (Q, D), multiplied by 1/sqrt(D), to keys and values (S, D) of 16 bits."""
     num_queries, head_dim = q.shape
     columns = padded(head_dim)
-    wide = F.pad(q, (0, columns - head_dim)).numpy()
+    across = np.zeros((head_dim, KEYS_A_BLOCK), np.float32)
     block, seen = np.zeros((KEYS_A_BLOCK, columns), np.float32), np.empty((num_queries, KEYS_A_BLOCK), np.float32)
     sums, y = np.empty((num_queries, columns), np.float32), np.empty((num_queries, columns), np.float32)
     largest, total = np.empty(num_queries, np.float32), np.empty(num_queries, np.float32)
     patterns = [each.contiguous().view(torch.int16).numpy().view(np.uint16).ravel() for each in (keys, values)]
-    attend(wide, np.array(ends), *patterns, head_dim, keys.dtype == torch.float16, block, seen, sums, largest,
-           total, y)
+    attend((q * float(LOG2_E)).numpy(), np.array(ends), *patterns, head_dim, keys.dtype == torch.float16, across,
+           block, seen, sums, largest, total, y)
     return torch.from_numpy(y[:, :head_dim])
 
 
@@ -111,3 +111,17 @@ def test_a_query_that_is_not_a_number_harms_no_other():
     broken[1] = math.nan
     y, right = (attended(each, [70, 70, 70], keys, keys) for each in (broken, q))
     assert y[1].isnan().all() and torch.equal(y[[0, 2]], right[[0, 2]])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("per_head", [1, 2, 3, 4, 5])
+def test_keys_that_are_read_as_they_are_stored_give_the_same_as_those_made_wide(dtype, per_head):
+    """Up to three queries are multiplied with stored keys, where so many are stored behind them; NaN there is not seen."""
+    q, ends = torch.randn(per_head, 64), [150] * per_head
+    keys, values = (torch.randn(150, 64).to(dtype) for _ in range(2))
+    behind = torch.full((64, 64), math.nan, dtype=dtype)
+    y = attended(q, ends, torch.cat([keys, behind]), torch.cat([values, behind]))
+    assert torch.equal(y, attended(q, ends, keys, values))
+    assert torch.equal(y[:1], attended(q[:1], [150], keys, values))
+    many = attended(torch.cat([q, q, q, q]), 4 * ends, keys, values)
+    assert torch.equal(torch.cat([y, y, y, y]), many)

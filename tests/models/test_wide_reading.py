@@ -39,6 +39,25 @@ def test_its_text_is_read_as_in_float32_but_for_rounded_weights_keys_and_values(
     assert 0 < off < 0.75 * float((logits_of(plain, ids) - truth).abs().mean())
 
 
+@pytest.mark.parametrize("num_new", [1, 2, 9, 40])
+def test_the_last_tokens_of_several_rows_are_the_same_bits_where_only_they_leave_the_last_layer(wide, threads, num_new):
+    ids = torch.tensor([random_ids(wide, num_new, seed=row) for row in range(3)])
+
+    def cache() -> KVCache:
+        filled = KVCache.for_model(wide, 3, 256)
+        for row, length in enumerate((5, 70, 1)):
+            add(wide, filled.select([row]), random_ids(wide, length, seed=9 + row))
+        return filled
+
+    whole, last = cache(), cache()
+    logits = wide.forward(ids, whole)
+    threads(3)
+    assert torch.equal(wide.forward(ids, last, last_only=True), logits[:, -1:])
+    for row, length in enumerate(whole.lengths()):
+        assert torch.equal(stored(whole, row, length), stored(last, row, length))
+    assert torch.equal(wide.forward(ids, last_only=True), wide.forward(ids)[:, -1:])
+
+
 def test_a_text_leaves_the_same_bits_however_it_comes_into_the_cache(wide, threads):
     """At once or in any pieces, on any number of threads, alone or beside others, in any row; and without a cache."""
     rng, ids = random.Random(0), random_ids(wide, 200)

@@ -12,10 +12,10 @@ import math
 
 import numpy as np
 
-from app.models.machine_code import (bits_of_float, compiled, compiled_fused, compiled_sums, float_of_bits, float_of_half,
-                                     half_of_float)
 from app.models.attention_loops import (KEYS, ask_for, few_scores, few_sums, largest_of, sum_of, transpose_bfloat16,
                                         transpose_float16)
+from app.models.machine_code import (bits_of_float, compiled, compiled_fused, compiled_sums, float_of_bits, float_of_half,
+                                     half_of_float)
 from app.models.product_loops import FEW_ROWS, FLOAT_COLUMNS, multiply_floats
 from app.models.vector_code import LANES, LINE
 
@@ -138,7 +138,7 @@ def padded(head_dim):
 
 @compiled
 def weigh(seen, query, num_seen, before):
-    """A query's scores for the positions of a block, the first `num_seen` of which it sees -> e^(score - largest), or 0;
+    """A query's scores for the positions of a block, the first `num_seen` of which it sees -> 2^(score - largest), or 0;
     the largest score yet, if it was `before`; and the sum. All of the block, always: the fastest loops are those whose
     length is known when they are compiled."""
     scores = seen.ctypes.data + 4 * query * KEYS_A_BLOCK

@@ -17,9 +17,9 @@ from numba.extending import intrinsic
 from app.models.machine_code import compiled, compiled_into_others, declare
 from app.models.product_loops import FEW_ROWS, FLOAT_COLUMNS, over_columns
 from app.models.vector_code import (BFLOAT, FLOAT, FLOATS, HALF, INT, INTS, LANES, LINE, LONG, close_loop, in_all_lanes, load,
-                                     prefetch, store_sums, sums_of)
+                                    prefetch, store_rows, sums_of)
 
-KEYS = 16           # that are transposed at once: two registers
+KEYS = 16  # that are transposed at once: two registers
 
 
 def _transpose_tile(element: ir.Type):
@@ -33,11 +33,7 @@ def _transpose_tile(element: ir.Type):
         def generate(context, builder, signature, arguments):
             keys, ahead, at, size, wide, wide_stride = arguments
             columns = _columns_of(builder, builder.inttoptr(keys, element.as_pointer()), ahead, at, size, element)
-            for column, registers in enumerate(columns):
-                place = builder.gep(builder.inttoptr(wide, FLOAT.as_pointer()), [builder.mul(wide_stride, LONG(column))])
-                for register, numbers in enumerate(registers):
-                    to = builder.gep(place, [LONG(register * LANES)])
-                    builder.store(numbers, builder.bitcast(to, FLOATS.as_pointer())).align = 4
+            store_rows(builder, columns, wide, wide_stride)
             return context.get_dummy_value()
 
         return types.void(types.uintp, *[types.intp] * 3, types.uintp, types.intp), generate
@@ -73,8 +69,8 @@ def _score_tile(num_rows: int, element: ir.Type):
                        for value, sums in zip(values, new)]
             following = builder.add(at, LONG(LANES))
             close_loop(builder, [(at, LONG(0), following), *sums_of(old, new)], (before, loop, after),
-                        builder.icmp_signed("<", following, size))
-            store_sums(builder, new, scores, scores_stride)
+                       builder.icmp_signed("<", following, size))
+            store_rows(builder, new, scores, scores_stride)
             return context.get_dummy_value()
 
         return types.void(types.uintp, types.uintp, types.intp, types.intp, types.uintp, types.intp), generate
@@ -137,7 +133,7 @@ def _fold_tile(nothing: float, combine):
             place = builder.gep(builder.inttoptr(numbers, FLOAT.as_pointer()), [at])
             new, following = combine(builder, load(builder, place, 0, FLOAT), old), builder.add(at, LONG(LANES))
             close_loop(builder, [(at, LONG(0), following), (old, ir.Constant(FLOATS, [nothing] * LANES), new)],
-                        (before, loop, after), builder.icmp_signed("<", following, count))
+                       (before, loop, after), builder.icmp_signed("<", following, count))
             for half in (4, 2, 1):
                 other = ir.Constant(INTS, [(each + half) % LANES for each in range(LANES)])
                 new = combine(builder, builder.shuffle_vector(new, new, other), new)

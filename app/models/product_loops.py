@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from app.models.machine_code import compiled, compiled_into_others, declare
 from app.models.vector_code import (FLOAT, FLOATS, HALF, LANES, LONG, REGISTERS, close_loop, in_all_lanes, load, prefetch,
-                                     store_sums, sums_of)
+                                    store_rows, sums_of)
 
 COLUMNS = 24         # of float16 that one run of the innermost loop computes for a row: three registers of eight numbers
 MOST_TILE_ROWS = 4   # and for how many rows at most: 12 sums, 3 registers of weights and one of x are the 16 of AVX2
@@ -63,8 +63,8 @@ def _multiply_tile(num_rows: int, num_columns: int, element: ir.Type):
                     new[row] = [builder.call(multiply_add, [value, *each]) for each in zip(weights, old[row])]
             following = builder.add(step, LONG(1))
             close_loop(builder, [(step, LONG(0), following), *sums_of(old, new)], (before, loop, after),
-                        builder.icmp_signed("<", following, size))
-            store_sums(builder, new, sums, sums_stride)
+                       builder.icmp_signed("<", following, size))
+            store_rows(builder, new, sums, sums_stride)
             return context.get_dummy_value()
 
         return types.void(types.uintp, types.intp, types.uintp, *[types.intp] * 3, types.uintp, types.intp), generate

@@ -9,9 +9,9 @@ from llvmlite import ir
 
 from app.models.machine_code import declare
 
-REGISTERS = 16      # of AVX2
-LANES = 8           # numbers in one
-LINE = 64           # bytes in a line of the processor's cache
+REGISTERS = 16  # of AVX2
+LANES = 8       # numbers in one
+LINE = 64       # bytes in a line of the processor's cache
 
 FLOAT, HALF, BFLOAT = ir.FloatType(), ir.HalfType(), ir.IntType(16)  # llvmlite has no bfloat16: its pattern stands for it
 INT, LONG = ir.IntType(32), ir.IntType(64)
@@ -24,9 +24,10 @@ def sums_of(old, new) -> list[tuple]:
     return [(phi, zeros, again) for phis, agains in zip(old, new) for phi, again in zip(phis, agains)]
 
 
-def store_sums(builder, sums: list[list], to, stride) -> None:
+def store_rows(builder, rows: list[list], to, stride) -> None:
+    """Rows of registers, to an address; `stride` is what lies between two rows, in numbers."""
     to = builder.inttoptr(to, FLOAT.as_pointer())
-    for row, registers in enumerate(sums):
+    for row, registers in enumerate(rows):
         for register, numbers in enumerate(registers):
             place = builder.gep(to, [builder.add(builder.mul(stride, LONG(row)), LONG(register * LANES))])
             builder.store(numbers, builder.bitcast(place, FLOATS.as_pointer())).align = 4

@@ -73,6 +73,13 @@ def test_norm_gate_and_rotation_are_those_of_the_formulas():
     torch.testing.assert_close(torch.complex(turned[:8], turned[8:]), torch.complex(head[:8], head[8:]) * torch.exp(1j * angles))
 
 
+def test_a_gate_that_is_far_from_zero_stays_a_number_and_nan_stays_nan():
+    gate = torch.tensor([-1e30, -300, -90, -0.0, 0, 90, 300, 1e30, math.inf, math.nan])[None]
+    gated = torch.ones_like(gate)
+    gate_up(gated.numpy(), gate.numpy())
+    torch.testing.assert_close(gated, F.silu(gate), rtol=1e-6, atol=1e-7, equal_nan=True)
+
+
 def attended(q: torch.Tensor, ends: list[int], keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     """q (Q, D), multiplied by 1/sqrt(D), to keys and values (S, D) of 16 bits."""
     num_queries, head_dim = q.shape
